@@ -1,0 +1,35 @@
+"""Numbers as French readers expect them: decimal comma, narrow no-break spaces, and never a rounding that lies."""
+
+import math
+
+NARROW = "\u202f"
+MINUS = "\u2212"
+
+
+def percent(probability: float) -> str:
+    """« 22,9 % », « 2,21 % »; « < 0,01 % » and « > 99,9 % » only where rounding would claim nothing or everything."""
+    if probability == 0 or probability == 1:
+        return f"{probability * 100:.0f}{NARROW}%"
+    if probability < 1e-4:
+        return f"<{NARROW}0,01{NARROW}%"
+    if probability > 0.9995:
+        return f">{NARROW}99,9{NARROW}%"
+    return f"{number(probability * 100, 1 if probability >= 0.09995 else 2)}{NARROW}%"
+
+
+def number(value: float, digits: int) -> str:
+    """« 12,34 », « −3,5 », « 262 144 »; infinities as « ∞ »."""
+    if math.isinf(value):
+        return f"{MINUS if value < 0 else ''}∞"
+    text = f"{abs(value):,.{digits}f}".replace(",", NARROW).replace(".", ",")
+    return f"{MINUS}{text}" if value < 0 and any(digit in "123456789" for digit in text) else text
+
+
+def count(value: int) -> str:
+    """« 262 144 »."""
+    return number(value, 0)
+
+
+def plural(value: int, singular: str, plural_form: str | None = None) -> str:
+    """« 1 token », « 262 144 tokens »."""
+    return f"{count(value)} {singular if abs(value) < 2 else plural_form or singular + 's'}"

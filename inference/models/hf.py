@@ -1,0 +1,111 @@
+"""A causal model of transformers, run on this machine."""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from inference.errors import UserError
+from inference.models.base import Forward, ModelInfo, State
+from inference.records import Scores
+from inference.tokens import Vocabulary, byte_level_bytes, sentencepiece_bytes
+
+transformers_logging.disable_progress_bar()
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class HfModel:
+    """`Model` over a transformers causal model in evaluation mode, one text at a time.
+
+    The state is transformers' own `DynamicCache`. Its layers grow by concatenation, into new tensors, so a copy of the cache that
+    shares its tensors is a snapshot that later steps never touch: rewinding and branching cost nothing.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer, name: str, revision: str):
+        self.model = model.eval()
+        config = model.config.get_text_config()
+        eos_ids = model.generation_config.eos_token_id
+        self.info = ModelInfo(
+            name=name,
+            revision=revision,
+            dtype=str(model.dtype).removeprefix("torch."),
+            context_length=config.max_position_embeddings,
+            eos_ids=frozenset([eos_ids] if isinstance(eos_ids, int) else eos_ids or []),
+            weights_bytes=sum(parameter.nbytes for parameter in model.parameters()),
+        )
+        self.vocabulary = make_vocabulary(tokenizer, config.vocab_size)
+
+    def prefill(self, token_ids: Sequence[int], state: State | None = None) -> Forward:
+        seen = state.token_ids if state else ()
+        token_ids = tuple(token_ids)
+        if len(seen) + len(token_ids) > self.info.context_length:
+            raise UserError(f"Le texte dépasse le contexte du modèle, {self.info.context_length} tokens. Raccourcissez-le.")
+        cache = _snapshot(state.payload) if state else DynamicCache(config=self.model.config)
+        with torch.inference_mode():
+            output = self.model(torch.tensor([token_ids]), cache=cache, use_cache=True, logits_to_keep=1)
+        logits = output.logits[0, -1].float().numpy()
+        return Forward(Scores(logits), State(seen + token_ids, cache, _nbytes(cache)))
+
+    def decode(self, token_id: int, state: State) -> Forward:
+        return self.prefill((token_id,), state)
+
+    def truncate(self, state: State, length: int) -> State | None:
+        cache = _snapshot(state.payload)
+        try:
+            cache.crop(length - len(state.token_ids))
+        except RuntimeError:  # a sliding window has already let go of the tokens before it
+            return None
+        return State(state.token_ids[:length], cache, _nbytes(cache))
+
+
+def _snapshot(cache: DynamicCache) -> DynamicCache:
+    snapshot = copy.copy(cache)
+    snapshot.layers = [copy.copy(layer) for layer in cache.layers]
+    return snapshot
+
+
+def _nbytes(cache: DynamicCache) -> int:
+    return sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers if layer.is_initialized)
+
+
+def make_vocabulary(tokenizer, vocab_size: int) -> Vocabulary:
+    """The vocabulary of a transformers tokenizer that is backed by the tokenizers library."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    special = frozenset(token_id for token_id, token in backend.get_added_tokens_decoder().items() if token.special)
+    to_bytes = byte_level_bytes if "ByteLevel" in repr(backend.decoder) else sentencepiece_bytes
+    return Vocabulary(vocab_size, backend.id_to_token, lambda text: backend.encode(text).ids, to_bytes, special)
+
+
+def load_pretrained(name: str, revision: str | None, dtype: str) -> HfModel:
+    """A model chosen by whoever starts the app: a local folder, a `.gguf` file or a hub id.
+
+    Weights are read from safetensors or GGUF, never unpickled, and code that comes with a model is never run.
+    """
+    path = Path(name).expanduser()
+    options = {"trust_remote_code": False, "revision": revision or "main"}
+    source = name
+    if path.suffix == ".gguf":
+        source = str(path.parent)
+        options["gguf_file"] = path.name
+    elif path.is_dir():
+        source = str(path)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        if not hasattr(tokenizer, "backend_tokenizer"):
+            raise UserError(f"Le modèle « {name} » n’a pas de tokenizer rapide (tokenizer.json). Choisissez-en un autre.")
+        safetensors = {} if "gguf_file" in options else {"use_safetensors": True}
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=DTYPES[dtype], **options, **safetensors)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"Impossible de charger le modèle « {name} ». Vérifiez INFERENCE_MODEL : un dossier local, un fichier .gguf ou un nom "
+            f"de dépôt, avec des poids au format safetensors ou GGUF. Détail : {_first_line(error)}"
+        ) from error
+    return HfModel(model, tokenizer, name, getattr(model.config, "_commit_hash", None) or revision or "local")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,226 @@
+"""The records the other modules exchange: what is asked for, what a model says, what one step decided.
+
+Arrays over the vocabulary are numpy, of shape `(vocab_size,)`, entry i being token i. They are shared between visitors and never
+written to. Probabilities lie in [0, 1], log-probabilities are in nats, entropies in bits.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from inference.distributions import entropy_bits, softmax
+from inference.errors import InvalidParameter
+
+MAX_TEMPERATURE = 2.0
+MAX_SEED = 2**32 - 1
+MAX_NEW_TOKENS = 512
+MAX_STOP_SEQUENCES = 4
+MAX_STOP_LENGTH = 40
+
+
+@dataclass(frozen=True)
+class SamplingParams:
+    """The settings of one draw. `None` means off, for every stage.
+
+    temperature        in [0, 2]; 0 is greedy decoding: no division, no draw.
+    top_k              at least 1; larger than the vocabulary changes nothing.
+    top_p              in [0, 1]; 1 changes nothing, 0 leaves the most likely token alone.
+    min_p              in [0, 1], a share of the favourite's probability.
+    repetition_penalty in [0.5, 2]; 1 changes nothing.
+    order              a key of `sampling.ORDERS`.
+    seed               an integer in [0, 2**32 - 1]; it fixes the draws, not the arithmetic.
+
+    Raises `InvalidParameter`, so that a link or a file can be read straight into this record.
+    """
+
+    temperature: float | None = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    order: str = "huggingface"
+    seed: int = 0
+
+    def __post_init__(self):
+        _require_number("temperature", "La température", self.temperature, 0, MAX_TEMPERATURE)
+        _require_integer("top_k", "Top-k", self.top_k, 1, None)
+        _require_number("top_p", "Top-p", self.top_p, 0, 1)
+        _require_number("min_p", "Min-p", self.min_p, 0, 1)
+        _require_number("repetition_penalty", "La pénalité de répétition", self.repetition_penalty, 0.5, 2)
+        _require_integer("seed", "La graine", self.seed, 0, MAX_SEED)
+        if self.seed is None:
+            raise InvalidParameter("seed", "La graine est un nombre entier.")
+        if self.order not in ("huggingface", "llamacpp"):
+            raise InvalidParameter("order", "L’ordre des étapes est « huggingface » ou « llamacpp ».")
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature == 0
+
+
+@dataclass(frozen=True)
+class StopRules:
+    """The three things that end a text, besides the model's context running out: an end token, a ceiling, a stop sequence."""
+
+    max_new_tokens: int = 40
+    stop_sequences: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        _require_integer("max_new_tokens", "Le plafond", self.max_new_tokens, 1, MAX_NEW_TOKENS)
+        if len(self.stop_sequences) > MAX_STOP_SEQUENCES:
+            raise InvalidParameter("stop_sequences", f"Au plus {MAX_STOP_SEQUENCES} séquences d’arrêt.")
+        if any(not 0 < len(sequence) <= MAX_STOP_LENGTH for sequence in self.stop_sequences):
+            raise InvalidParameter("stop_sequences", f"Une séquence d’arrêt fait de 1 à {MAX_STOP_LENGTH} caractères.")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What ended a text: `kind` is "end_token", "max_new_tokens", "stop_sequence" or "context_length"."""
+
+    kind: str
+    sequence: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a model says of the next token.
+
+    logits        (vocab_size,) float32. Read-only.
+    unknown_mass  probability, at temperature 1, of the tokens the model kept to itself: 0 for a model we run. An engine behind
+                  an API that returns its best N log-probabilities puts those in `logits`, -inf elsewhere, and the rest here.
+    known_count   how many logits are known; `vocab_size` for a model we run.
+    """
+
+    logits: np.ndarray
+    unknown_mass: float = 0.0
+    known_count: int | None = None
+
+    def __post_init__(self):
+        self.logits.flags.writeable = False
+        if self.known_count is None:
+            object.__setattr__(self, "known_count", len(self.logits))
+
+    @property
+    def is_complete(self) -> bool:
+        return self.known_count == len(self.logits)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stage of the pipeline, after it ran.
+
+    scores   (vocab_size,) float64: logits, divided by the temperature once that stage has run; -inf for a token that was cut.
+    applied  False when the stage is off, or has no effect by definition (the cuts, under greedy decoding).
+    """
+
+    name: str
+    scores: np.ndarray
+    applied: bool
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A token chosen, and where u fell: in [low, low + probability) on the line where kept tokens stand by decreasing probability."""
+
+    token_id: int
+    probability: float
+    low: float
+
+
+@dataclass(frozen=True, eq=False)
+class StepTrace:
+    """Everything that happened between the forward pass and the chosen token, for one step. Charts read it and compute nothing.
+
+    step    how many tokens had been generated before this one.
+    stages  in the order they ran, the first five always present.
+    probs   (vocab_size,) float64, sums to 1: what the token is drawn from. Greedy: the softmax before any cut, for display only.
+    u       the uniform number of this step; it depends on (seed, step) and on nothing else. None when greedy: nothing is drawn.
+    choice  the token those settings choose.
+    """
+
+    step: int
+    params: SamplingParams
+    scores: Scores
+    stages: tuple[Stage, ...]
+    probs: np.ndarray
+    u: float | None
+    choice: Draw
+
+    def stage(self, name: str) -> Stage:
+        return next(stage for stage in self.stages if stage.name == name)
+
+    def before(self, name: str) -> np.ndarray:
+        """Scores that the stage `name` received, (vocab_size,) float64."""
+        previous = self.scores.logits.astype(np.float64)
+        for stage in self.stages:
+            if stage.name == name:
+                return previous
+            previous = stage.scores
+        raise KeyError(name)
+
+    @cached_property
+    def model_probs(self) -> np.ndarray:
+        """The model's own distribution, before any setting: softmax of the logits over the whole vocabulary."""
+        return softmax(self.scores.logits) * (1.0 - self.scores.unknown_mass)
+
+    @cached_property
+    def uncut_scores(self) -> np.ndarray:
+        """The scores with penalty and temperature, every token still in: what the column « logit ÷ T » shows."""
+        penalised = self.stage("repetition_penalty").scores
+        temperature = self.params.temperature
+        return penalised / temperature if temperature else penalised
+
+    @cached_property
+    def uncut_probs(self) -> np.ndarray:
+        """softmax of `uncut_scores` over the whole vocabulary; at temperature 0 that of the undivided logits."""
+        return softmax(self.uncut_scores)
+
+    @cached_property
+    def kept(self) -> np.ndarray:
+        """(vocab_size,) bool: tokens that survived every cut."""
+        return np.isfinite(self.stages[-1].scores)
+
+    @property
+    def kept_count(self) -> int:
+        return int(np.count_nonzero(self.kept))
+
+    @property
+    def removed_mass(self) -> float:
+        """Probability, before the cuts, of the tokens they removed."""
+        return float(self.uncut_probs[~self.kept].sum())
+
+    @property
+    def entropy_bits(self) -> float:
+        return entropy_bits(self.probs)
+
+    @property
+    def effective_choices(self) -> float:
+        """2 ** entropy: how many equally likely tokens would hesitate as much (perplexity of this one distribution)."""
+        return 2.0**self.entropy_bits
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `probs` is exact. An engine that tells only its best N is exact once top-k cuts within those N."""
+        top_k = self.params.top_k
+        return self.scores.is_complete or (top_k is not None and top_k <= self.scores.known_count)
+
+
+def _require_number(field: str, name: str, value, low: float, high: float) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not low <= value <= high:
+        raise InvalidParameter(field, f"{name} est un nombre entre {_fr(low)} et {_fr(high)}.")
+
+
+def _require_integer(field: str, name: str, value, low: int, high: int | None) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        limits = f"entre {low} et {high}" if high is not None else f"d’au moins {low}"
+        raise InvalidParameter(field, f"{name} est un nombre entier {limits}.")
+
+
+def _fr(value: float) -> str:
+    return f"{value:g}".replace(".", ",")

@@ -1,0 +1,66 @@
+"""A text being written: a prompt, and the tokens chosen so far. Immutable, so that undoing is going back to an earlier one."""
+
+from dataclasses import dataclass, replace
+
+from inference.errors import UserError
+from inference.formatting import count
+from inference.generation import Scorer
+
+MAX_PROMPT_CHARACTERS = 10_000
+MAX_PROMPT_TOKENS = 2_048
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One token of the text.
+
+    probability  the model's own, before any setting, given what precedes.
+    forced       chosen by hand rather than by the draw.
+    """
+
+    token_id: int
+    probability: float
+    forced: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The prompt as it was typed, its ids, and the tokens written after it. Ids are the state; nothing is tokenized again."""
+
+    prompt: str
+    prompt_ids: tuple[int, ...]
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def generated_ids(self) -> tuple[int, ...]:
+        return tuple(choice.token_id for choice in self.choices)
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        return self.prompt_ids + self.generated_ids
+
+    def with_choice(self, choice: Choice) -> "Sentence":
+        return replace(self, choices=self.choices + (choice,))
+
+    def rewound(self, length: int) -> "Sentence":
+        """The text as it was after its first `length` generated tokens."""
+        return replace(self, choices=self.choices[:length])
+
+
+def open_sentence(prompt: str, scorer: Scorer) -> Sentence:
+    """Check a prompt and tokenize it, once. Raises `UserError` when it is empty or too long for the page."""
+    if not prompt:
+        raise UserError("Le texte de départ est vide. Écrivez au moins un caractère : le modèle continue ce qu’on lui donne.")
+    if len(prompt) > MAX_PROMPT_CHARACTERS:
+        raise UserError(
+            f"Ce texte fait {count(len(prompt))} caractères ; la page en accepte {count(MAX_PROMPT_CHARACTERS)}. "
+            "Raccourcissez-le : le texte en cours n’a pas changé."
+        )
+    prompt_ids = scorer.vocabulary.encode(prompt)
+    limit = min(MAX_PROMPT_TOKENS, scorer.info.context_length - 1)
+    if len(prompt_ids) > limit:
+        raise UserError(
+            f"Ce texte fait {count(len(prompt_ids))} tokens ; la page en accepte {count(limit)}. "
+            "Raccourcissez-le : le texte en cours n’a pas changé."
+        )
+    return Sentence(prompt, prompt_ids)
