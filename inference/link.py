@@ -10,6 +10,9 @@ from inference.sentence import Choice
 MAX_PROMPT_CHARACTERS = 1_500
 """Longer prompts are left out of the address: browsers and chat programs cut long ones."""
 
+DEFAULT_PARAMS = SamplingParams(temperature=1.0, top_p=0.9)
+"""What an address that names no setting means: the model's own temperature, and a cut one can see."""
+
 _PARAM_KEYS = {
     "t": ("temperature", float),
     "k": ("top_k", int),
@@ -50,7 +53,7 @@ def to_query(prompt: str, choices: tuple[Choice, ...], params: SamplingParams, r
             query["suite"] = ".".join(f"{choice.token_id}{'f' if choice.forced else ''}" for choice in choices)
     for key, (field, _) in _PARAM_KEYS.items():
         value = getattr(params, field)
-        if value != getattr(SamplingParams(), field):
+        if value != getattr(DEFAULT_PARAMS, field):
             query[key] = _OFF if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     if rules.max_new_tokens != StopRules().max_new_tokens:
         query["max"] = str(rules.max_new_tokens)
@@ -59,14 +62,14 @@ def to_query(prompt: str, choices: tuple[Choice, ...], params: SamplingParams, r
     return query
 
 
-def from_query(query: Mapping[str, list[str]], sources: tuple[str, ...], defaults: SamplingParams) -> LinkState:
+def from_query(query: Mapping[str, list[str]], sources: tuple[str, ...]) -> LinkState:
     """Read query parameters. Never raises: a value that makes no sense is reported and its default stands."""
     problems: list[str] = []
 
     def refuse(key: str, reason: str) -> None:
         problems.append(f"« {key} » : {reason} La valeur par défaut la remplace.")
 
-    values = {field: getattr(defaults, field) for field, _ in _PARAM_KEYS.values()}
+    values = {field: getattr(DEFAULT_PARAMS, field) for field, _ in _PARAM_KEYS.values()}
     for key, (field, read) in _PARAM_KEYS.items():
         if key not in query:
             continue

@@ -174,8 +174,8 @@ class StepTrace:
 
     @cached_property
     def uncut_probs(self) -> np.ndarray:
-        """softmax of `uncut_scores` over the whole vocabulary; at temperature 0 that of the undivided logits."""
-        return softmax(self.uncut_scores)
+        """What the first cut looks at: a softmax over the whole vocabulary, divided by the temperature only if that comes first."""
+        return softmax(self.before("top_k"))
 
     @cached_property
     def kept(self) -> np.ndarray:
@@ -188,7 +188,7 @@ class StepTrace:
 
     @property
     def removed_mass(self) -> float:
-        """Probability, before the cuts, of the tokens they removed."""
+        """Share of `uncut_probs` that the cuts removed."""
         return float(self.uncut_probs[~self.kept].sum())
 
     @property

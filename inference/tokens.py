@@ -6,7 +6,7 @@ the prompt. Labels are for showing and never go back to a model.
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 OPEN, CLOSE = "⟨", "⟩"
 _VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
@@ -59,6 +59,15 @@ class Vocabulary:
         if not piece:
             return f"{OPEN}id {token_id}{CLOSE}"
         return piece if token_id in self.special else visible(self._to_bytes(piece))
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        return [self.label(token_id) for token_id in range(self.size)]
+
+    def search(self, text: str) -> list[int]:
+        """Ids of the tokens whose label holds `text`, in which a space may be typed for « ␣ »; by id. The first call takes a second."""
+        wanted = text.replace(" ", "␣")
+        return [token_id for token_id, label in enumerate(self._labels) if wanted in label]
 
     def labels_in_text(self, token_ids: Sequence[int]) -> list[str]:
         """A label for each token of a text. Where bytes complete a character, its last token also shows it: « ⟨0x98⟩ = 😀 »."""

@@ -19,7 +19,7 @@ def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> pd.D
     """The `shown` most likely tokens, the chosen one if it is not among them, then the rest as one row.
 
     Columns: token_id (REST for the last row), rank (1 is the most likely), label, tokens (how many the row stands for),
-    logit, scaled (logit ÷ T, penalty included), uncut (softmax of `scaled` over the whole vocabulary), kept (how many of the row's
+    logit, scaled (logit ÷ T, penalty included), uncut (the softmax the cuts look at, over the whole vocabulary), kept (how many of the row's
     tokens survive the cuts), prob (what is drawn from), chosen. Logits of the last row are NaN: it has no single one.
     """
     ids = largest(trace.uncut_scores, shown)

@@ -28,27 +28,25 @@ def draw_strip_figure(trace: StepTrace, rows: pd.DataFrame) -> go.Figure:
         start += row.prob
     if start < 1 - 1e-9:
         segments.append(("autres tokens", start, 1 - start, False))
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": [0],
-            "base": [low],
-            "x": [width],
-            "marker": {"color": CHOSEN if chosen else _SHADES[position % 2], "line": {"width": 0}},
-            "text": [html_text(label) if width >= _READABLE_WIDTH else ""],
-            "textposition": "inside",
-            "insidetextanchor": "middle",
-            "customdata": [[html_text(label), percent(width)]],
-            "hovertemplate": "%{customdata[0]} : %{customdata[1]}<extra></extra>",
-            "showlegend": False,
-        }
-        for position, (label, low, width, chosen) in enumerate(segments)
-    ]
+    labels, lows, widths, chosen = zip(*segments)
+    names = [html_text(label) for label in labels]
+    segment_bars = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [0] * len(segments),
+        "base": lows,
+        "x": widths,
+        "marker": {"color": [CHOSEN if is_chosen else _SHADES[rank % 2] for rank, is_chosen in enumerate(chosen)], "line": {"width": 0}},
+        "text": [name if width >= _READABLE_WIDTH else "" for name, width in zip(names, widths)],
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "customdata": [(name, percent(width)) for name, width in zip(names, widths)],
+        "hovertemplate": "%{customdata[0]} : %{customdata[1]}<extra></extra>",
+    }
     needle = {"type": "line", "x0": trace.u, "x1": trace.u, "y0": -0.75, "y1": 0.75, "line": {"color": NEUTRAL, "width": 3}}
     note = {"x": trace.u, "y": 0.95, "text": f"u = {number(trace.u, 4)}", "showarrow": False, "font": {"size": 15}}
     return figure(
-        data=data,
+        data=[segment_bars],
         layout={
             "barmode": "overlay",
             "height": 150,
@@ -56,6 +54,7 @@ def draw_strip_figure(trace: StepTrace, rows: pd.DataFrame) -> go.Figure:
             "annotations": [note],
             "xaxis": {"range": [0, 1], "fixedrange": True, "tickformat": ".1f", "title": {"text": "probabilités cumulées"}},
             "yaxis": {"range": [-0.8, 1.2], "visible": False, "fixedrange": True},
+            "showlegend": False,
             "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
         },
     )

@@ -44,7 +44,7 @@ class HfModel:
         token_ids = tuple(token_ids)
         if len(seen) + len(token_ids) > self.info.context_length:
             raise UserError(f"Le texte dépasse le contexte du modèle, {self.info.context_length} tokens. Raccourcissez-le.")
-        cache = _snapshot(state.payload) if state else DynamicCache(config=self.model.config)
+        cache = snapshot(state.payload) if state else DynamicCache(config=self.model.config)
         with torch.inference_mode():
             output = self.model(torch.tensor([token_ids]), cache=cache, use_cache=True, logits_to_keep=1)
         logits = output.logits[0, -1].float().numpy()
@@ -54,7 +54,7 @@ class HfModel:
         return self.prefill((token_id,), state)
 
     def truncate(self, state: State, length: int) -> State | None:
-        cache = _snapshot(state.payload)
+        cache = snapshot(state.payload)
         try:
             cache.crop(length - len(state.token_ids))
         except RuntimeError:  # a sliding window has already let go of the tokens before it
@@ -62,10 +62,11 @@ class HfModel:
         return State(state.token_ids[:length], cache, _nbytes(cache))
 
 
-def _snapshot(cache: DynamicCache) -> DynamicCache:
-    snapshot = copy.copy(cache)
-    snapshot.layers = [copy.copy(layer) for layer in cache.layers]
-    return snapshot
+def snapshot(cache: DynamicCache) -> DynamicCache:
+    """A cache that shares the tensors of `cache` and grows apart from it."""
+    apart = copy.copy(cache)
+    apart.layers = [copy.copy(layer) for layer in cache.layers]
+    return apart
 
 
 def _nbytes(cache: DynamicCache) -> int:

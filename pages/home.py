@@ -1,0 +1,27 @@
+"""The bench, on the real model or on the sheet's illustrative figures."""
+
+import streamlit as st
+
+from inference.escaping import markdown_text
+from pages.ui.bench import read_link, show_bench
+from pages.ui.resources import ILLUSTRATIVE, REAL, SOURCES, scorer_for
+
+SOURCE_NAMES = {REAL: "Modèle réel", ILLUSTRATIVE: "Chiffres de la fiche (illustratifs)"}
+
+read_link(SOURCES)
+st.title("Comment un modèle écrit, un token à la fois")
+source = st.segmented_control(
+    "Source des chiffres",
+    SOURCES,
+    required=True,
+    format_func=SOURCE_NAMES.get,
+    key="source",
+    label_visibility="collapsed",
+    persist_state="session",
+)
+scorer = scorer_for(source)
+if scorer.info.is_illustrative:
+    st.badge("Illustratif : chiffres écrits à la main, choisis pour être lisibles", color="orange")
+else:
+    st.caption(f"Modèle : {markdown_text(scorer.info.name)}, {scorer.info.dtype}, calculé ici.")
+show_bench(scorer, source)

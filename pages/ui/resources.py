@@ -1,0 +1,108 @@
+"""What all visitors share: the models, and what they have already computed."""
+
+import gc
+import threading
+import time
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from inference.errors import UserError
+from inference.escaping import markdown_text
+from inference.formatting import number
+from inference.models import open_model
+from inference.models.scripted import ScriptedModel
+from inference.prefix_cache import PrefixCache
+from pages.ui.html import ASSETS
+
+REAL, ILLUSTRATIVE = "modele", "fiche"
+SOURCES = (REAL, ILLUSTRATIVE)
+
+STEPS = {
+    "wait": "un autre processus prépare déjà le modèle : on l’attend",
+    "join": "réunir les quatre paquets et vérifier leur empreinte",
+    "tokenizer": "construire le tokenizer",
+    "weights": "convertir les poids en float32",
+    "load": "charger le modèle en mémoire",
+    "first": "première passe avant",
+}
+_SHARES = {"wait": 0.0, "join": 0.05, "tokenizer": 0.2, "weights": 0.5, "load": 0.75, "first": 0.97, "done": 1.0}
+"""Where each step begins on the progress bar of a first start."""
+
+
+@dataclass
+class _Loading:
+    """A model on its way, seen by every visitor who waits for it."""
+
+    started_s: float = field(default_factory=time.monotonic)
+    step: str = "load"
+    fraction: float = 0.0
+    scorer: PrefixCache | None = None
+    error: Exception | None = None
+    finished: threading.Event = field(default_factory=threading.Event)
+
+    def report(self, step: str, fraction: float) -> None:
+        self.step, self.fraction = step, fraction
+
+    def run(self) -> None:
+        try:
+            model = open_model(self.report)
+            self.report("first", 0.0)
+            scorer = PrefixCache(model)
+            scorer.scores_after(scorer.vocabulary.encode("Bonjour"))
+            _leave_to_rest()
+            self.scorer = scorer
+        except Exception as error:  # shown to the visitor by `_wait`
+            self.error = error
+        finally:
+            self.finished.set()
+
+    @property
+    def progress(self) -> float:
+        following = list(_SHARES)[list(_SHARES).index(self.step) + 1]
+        return _SHARES[self.step] + self.fraction * (_SHARES[following] - _SHARES[self.step])
+
+
+def _leave_to_rest() -> None:
+    """Take everything alive now, torch and its modules above all, out of what the garbage collector visits.
+
+    Streamlit collects after each script run, holding every visitor up; walking a million objects that never die took most of a
+    slider's response time.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@st.cache_resource(show_spinner=False)
+def _loading() -> _Loading:
+    loading = _Loading()
+    threading.Thread(target=loading.run, daemon=True, name="model-loading").start()
+    return loading
+
+
+@st.cache_resource(show_spinner=False)
+def _illustrative() -> PrefixCache:
+    return PrefixCache(ScriptedModel(ASSETS / "scenarios" / "chat.json"))
+
+
+def scorer_for(source: str) -> PrefixCache:
+    """The scorer of a source. Waits for the real model with its progress on the page; stops the script if it cannot be had."""
+    return _illustrative() if source == ILLUSTRATIVE else _wait(_loading())
+
+
+def _wait(loading: _Loading) -> PrefixCache:
+    if not loading.finished.is_set():
+        place = st.empty()
+        while not loading.finished.wait(0.2):
+            elapsed = number(time.monotonic() - loading.started_s, 0)
+            place.progress(loading.progress, f"Préparation du modèle, {elapsed} s : {STEPS[loading.step]}…")
+        place.empty()
+    if loading.scorer is not None:
+        return loading.scorer
+    if isinstance(loading.error, UserError):
+        st.error(markdown_text(str(loading.error)))
+    else:
+        st.error("Le modèle n’a pas pu être chargé. Rechargez la page ; si cela dure, le détail ci-dessous dit pourquoi.")
+        st.exception(loading.error)
+    st.button("Réessayer", on_click=_loading.clear)
+    st.stop()
