@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui.html import ASSETS, load_style
+from pages.ui.markup import ASSETS, load_style
 
 st.set_page_config(page_title="Inférence", page_icon=str(ASSETS / "icon.svg"), layout="wide")
 load_style()

@@ -84,9 +84,8 @@ def memory_floor(models: dict) -> None:
     print(f"read bandwidth: {bandwidth / 1e9:.1f} GB/s (best of {len(times['read'])})")
     for dtype, model in models.items():
         floor = model.info.weights_bytes / bandwidth
-        print(
-            f"{dtype}: decode {spread_ms(times[dtype])}, floor {floor * 1e3:.1f} ms, {statistics.median(times[dtype]) / floor:.2f} × the floor"
-        )
+        against = statistics.median(times[dtype]) / floor
+        print(f"{dtype}: decode {spread_ms(times[dtype])}, floor {floor * 1e3:.1f} ms, {against:.2f} × the floor")
 
 
 def precision(models: dict) -> None:

@@ -37,7 +37,7 @@ def sentence_record(sentence: Sentence, scorer: Scorer, params: SamplingParams, 
                         "uncut_probability": float(trace.uncut_probs[token_id]),
                         "probability": float(trace.probs[token_id]),
                     }
-                    for token_id in largest(trace.uncut_scores, CANDIDATES)
+                    for token_id in largest(trace.uncut_scores, min(CANDIDATES, trace.scores.known_count))
                 ],
             }
         )

@@ -12,7 +12,7 @@ def percent(probability: float) -> str:
         return f"{probability * 100:.0f}{NARROW}%"
     if probability < 1e-4:
         return f"<{NARROW}0,01{NARROW}%"
-    if probability > 0.9995:
+    if probability >= 0.9995:
         return f">{NARROW}99,9{NARROW}%"
     return f"{number(probability * 100, 1 if probability >= 0.09995 else 2)}{NARROW}%"
 

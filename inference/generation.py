@@ -6,7 +6,7 @@ from typing import Protocol
 from inference.models.base import ModelInfo
 from inference.records import SamplingParams, Scores, StepTrace, Stop, StopRules
 from inference.sampling import run_pipeline
-from inference.tokens import Vocabulary
+from inference.tokens import Vocabulary, replace_surrogates
 
 
 class Scorer(Protocol):
@@ -59,7 +59,7 @@ def find_stop_sequence(vocabulary: Vocabulary, generated_ids: Sequence[int], seq
     text = b"".join(map(vocabulary.token_bytes, generated_ids))
     last = len(vocabulary.token_bytes(generated_ids[-1]))
     for sequence in sequences:
-        wanted = sequence.encode("utf-8")
+        wanted = replace_surrogates(sequence).encode("utf-8")
         if wanted in text[max(0, len(text) - last - len(wanted) + 1) :]:
             return sequence
     return None

@@ -49,12 +49,12 @@ def to_query(prompt: str, choices: tuple[Choice, ...], params: SamplingParams, r
         query["source"] = source
     if len(prompt) <= MAX_PROMPT_CHARACTERS:
         query["texte"] = prompt
-        if choices:
+        if 0 < len(choices) <= MAX_NEW_TOKENS:
             query["suite"] = ".".join(f"{choice.token_id}{'f' if choice.forced else ''}" for choice in choices)
     for key, (field, _) in _PARAM_KEYS.items():
         value = getattr(params, field)
         if value != getattr(DEFAULT_PARAMS, field):
-            query[key] = _OFF if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+            query[key] = _OFF if value is None else str(value).removesuffix(".0")
     if rules.max_new_tokens != StopRules().max_new_tokens:
         query["max"] = str(rules.max_new_tokens)
     if rules.stop_sequences:
@@ -64,6 +64,7 @@ def to_query(prompt: str, choices: tuple[Choice, ...], params: SamplingParams, r
 
 def from_query(query: Mapping[str, list[str]], sources: tuple[str, ...]) -> LinkState:
     """Read query parameters. Never raises: a value that makes no sense is reported and its default stands."""
+    query = {key: values for key, values in query.items() if values}
     problems: list[str] = []
 
     def refuse(key: str, reason: str) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from inference.errors import UserError
 from inference.models.base import Forward, Model, State
 from inference.records import Scores
 
@@ -19,7 +20,7 @@ class PrefixCache:
 
     Only one thread is in the model at a time; the others wait their turn, then find the answer if it was the same question.
     Scores depend on the tokens alone, up to rounding: a prefix read in one pass and the same prefix read token by token differ by
-    about 1e-5 in their logits (see tests), and whoever comes first decides which of the two everybody sees.
+    a few 1e-5 in their logits (see tests), and whoever comes first decides which of the two everybody sees.
     """
 
     def __init__(self, model: Model, max_score_bytes: int = 512 * 2**20, max_state_bytes: int = 512 * 2**20):
@@ -31,8 +32,10 @@ class PrefixCache:
         self._lock = threading.Lock()
 
     def scores_after(self, token_ids: Sequence[int]) -> Scores:
-        """Scores of the token after `token_ids`, at least one. Raises `UserError` past the model's context."""
+        """Scores of the token after `token_ids`. Raises `UserError` when there are none, or more than the model's context."""
         token_ids = tuple(token_ids)
+        if not token_ids:
+            raise UserError("Le texte ne contient aucun token. Écrivez au moins un caractère.")
         known = self._scores.get(token_ids)
         if known is not None:
             return known
@@ -45,6 +48,10 @@ class PrefixCache:
             self._states.put(token_ids, forward.state, forward.state.nbytes)
             return forward.scores
 
+    def knows(self, token_ids: Sequence[int]) -> bool:
+        """Whether `scores_after` would answer at once."""
+        return self._scores.get(tuple(token_ids)) is not None
+
     def _forward(self, token_ids: TokenIds) -> Forward:
         state = self._longest_state(token_ids[:-1])
         if state is None:
@@ -54,13 +61,15 @@ class PrefixCache:
 
     def _longest_state(self, token_ids: TokenIds) -> State | None:
         """The state that covers most of `token_ids`: one that was kept, or one cut back to the tokens it shares with them."""
-        best, best_length = None, 0
+        best, best_length, source = None, 0, None
         for state in self._states.values():
             shared = _shared_length(state.token_ids, token_ids)
             if shared > best_length:
                 usable = state if shared == len(state.token_ids) else self.model.truncate(state, shared)
                 if usable is not None:
-                    best, best_length = usable, shared
+                    best, best_length, source = usable, shared, state.token_ids
+        if source is not None:
+            self._states.get(source)  # it was useful: it goes last
         return best
 
 
@@ -88,8 +97,9 @@ class _ByteBoundedLru:
 
     def put(self, key: TokenIds, value, nbytes: int) -> None:
         with self._lock:
+            _, replaced = self._entries.pop(key, (None, 0))
             self._entries[key] = (value, nbytes)
-            self._bytes += nbytes
+            self._bytes += nbytes - replaced
             while self._bytes > self._max_bytes and len(self._entries) > 1:
                 _, (_, freed) = self._entries.popitem(last=False)
                 self._bytes -= freed

@@ -13,7 +13,10 @@ import numpy as np
 from inference.distributions import entropy_bits, softmax
 from inference.errors import InvalidParameter
 
+MIN_TEMPERATURE = 1e-6
+"""The smallest that is divided by; 0 is greedy. Below, dividing a logit would overflow."""
 MAX_TEMPERATURE = 2.0
+MAX_TOP_K = 1_000_000
 MAX_SEED = 2**32 - 1
 MAX_NEW_TOKENS = 512
 MAX_STOP_SEQUENCES = 4
@@ -24,8 +27,8 @@ MAX_STOP_LENGTH = 40
 class SamplingParams:
     """The settings of one draw. `None` means off, for every stage.
 
-    temperature        in [0, 2]; 0 is greedy decoding: no division, no draw.
-    top_k              at least 1; larger than the vocabulary changes nothing.
+    temperature        in [1e-6, 2], or 0 for greedy decoding: no division, no draw.
+    top_k              in [1, 1,000,000]; larger than the vocabulary changes nothing.
     top_p              in [0, 1]; 1 changes nothing, 0 leaves the most likely token alone.
     min_p              in [0, 1], a share of the favourite's probability.
     repetition_penalty in [0.5, 2]; 1 changes nothing.
@@ -45,7 +48,9 @@ class SamplingParams:
 
     def __post_init__(self):
         _require_number("temperature", "La température", self.temperature, 0, MAX_TEMPERATURE)
-        _require_integer("top_k", "Top-k", self.top_k, 1, None)
+        if self.temperature and self.temperature < MIN_TEMPERATURE:
+            raise InvalidParameter("temperature", "La température est 0, ou un nombre entre 0,000001 et 2.")
+        _require_integer("top_k", "Top-k", self.top_k, 1, MAX_TOP_K)
         _require_number("top_p", "Top-p", self.top_p, 0, 1)
         _require_number("min_p", "Min-p", self.min_p, 0, 1)
         _require_number("repetition_penalty", "La pénalité de répétition", self.repetition_penalty, 0.5, 2)
@@ -107,6 +112,11 @@ class Scores:
         return self.known_count == len(self.logits)
 
 
+def model_distribution(scores: Scores) -> np.ndarray:
+    """The model's own probabilities, (vocab_size,) float64: they sum to 1, or to what is known when the model keeps tokens to itself."""
+    return softmax(scores.logits) * (1.0 - scores.unknown_mass)
+
+
 @dataclass(frozen=True, eq=False)
 class Stage:
     """One stage of the pipeline, after it ran.
@@ -163,7 +173,7 @@ class StepTrace:
     @cached_property
     def model_probs(self) -> np.ndarray:
         """The model's own distribution, before any setting: softmax of the logits over the whole vocabulary."""
-        return softmax(self.scores.logits) * (1.0 - self.scores.unknown_mass)
+        return model_distribution(self.scores)
 
     @cached_property
     def uncut_scores(self) -> np.ndarray:
@@ -214,12 +224,11 @@ def _require_number(field: str, name: str, value, low: float, high: float) -> No
         raise InvalidParameter(field, f"{name} est un nombre entre {_fr(low)} et {_fr(high)}.")
 
 
-def _require_integer(field: str, name: str, value, low: int, high: int | None) -> None:
+def _require_integer(field: str, name: str, value, low: int, high: int) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
-        limits = f"entre {low} et {high}" if high is not None else f"d’au moins {low}"
-        raise InvalidParameter(field, f"{name} est un nombre entier {limits}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidParameter(field, f"{name} est un nombre entier entre {low} et {high}.")
 
 
 def _fr(value: float) -> str:

@@ -46,7 +46,8 @@ def apply_top_p(scores: np.ndarray, top_p: float) -> np.ndarray:
     """Keep the nucleus: the most likely tokens up to and including the one that brings their mass to p (Holtzman et al., 2020).
 
     The mass is that of the tokens still in, renormalised. At least one token stays. When equal scores straddle the cut the larger
-    ids stay, which is what transformers' stable ascending sort does. p >= 1 is off: a rounded sum must not cut the tail.
+    ids stay, as with a stable ascending sort; transformers' own is not stable, so which of them it keeps is left to chance. p >= 1
+    is off: a rounded sum must not cut the tail.
     """
     if top_p >= 1:
         return scores

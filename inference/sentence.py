@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from inference.errors import UserError
 from inference.formatting import count
 from inference.generation import Scorer
+from inference.records import SamplingParams, model_distribution
+from inference.sampling import run_pipeline
+from inference.tokens import replace_surrogates
 
 MAX_PROMPT_CHARACTERS = 10_000
 MAX_PROMPT_TOKENS = 2_048
@@ -63,4 +66,17 @@ def open_sentence(prompt: str, scorer: Scorer) -> Sentence:
             f"Ce texte fait {count(len(prompt_ids))} tokens ; la page en accepte {count(limit)}. "
             "Raccourcissez-le : le texte en cours n’a pas changé."
         )
-    return Sentence(prompt, prompt_ids)
+    return Sentence(replace_surrogates(prompt), prompt_ids)
+
+
+def written(sentence: Sentence, scorer: Scorer, params: SamplingParams) -> Sentence:
+    """The text with one token more: the one these settings choose."""
+    trace = run_pipeline(scorer.scores_after(sentence.token_ids), params, sentence.token_ids, len(sentence.choices))
+    token_id = trace.choice.token_id
+    return sentence.with_choice(Choice(token_id, float(trace.model_probs[token_id])))
+
+
+def forced(sentence: Sentence, scorer: Scorer, token_id: int, by_hand: bool = True) -> Sentence:
+    """The text with `token_id` more, whatever the draw says; `by_hand` is False for a token that was drawn earlier, from a link."""
+    scores = scorer.scores_after(sentence.token_ids)
+    return sentence.with_choice(Choice(token_id, float(model_distribution(scores)[token_id]), by_hand))

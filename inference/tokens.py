@@ -4,14 +4,15 @@ Ids are the state of a text everywhere in this library: text is made from ids fo
 the prompt. Labels are for showing and never go back to a model.
 """
 
+import codecs
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 
 OPEN, CLOSE = "⟨", "⟩"
 _VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
-_BLANK_LETTERS = frozenset("ᅟᅠㅤﾠ឴឵⠀͏")
-"""Letters and marks that Unicode does not call spaces and that print nothing."""
+_BLANK_LETTERS = frozenset("ᅟᅠㅤﾠ឴឵⠀͏\U00016fe4\U0001d159\ufffc")
+"""Letters, marks and symbols that Unicode does not call spaces and that print nothing."""
 _BLANK_RANGES = ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 """Variation selectors: they change the character before them and print nothing."""
 
@@ -58,7 +59,12 @@ class Vocabulary:
         piece = self._piece(token_id)
         if not piece:
             return f"{OPEN}id {token_id}{CLOSE}"
-        return piece if token_id in self.special else visible(self._to_bytes(piece))
+        if token_id in self.special:
+            return visible(piece.encode("utf-8"))
+        token = self._to_bytes(piece)
+        if len(token) == 1 and piece == f"<0x{token[0]:02X}>":  # « <0x21> » is not the token « ! »
+            return f"{OPEN}0x{token[0]:02X}{CLOSE}"
+        return visible(token)
 
     @cached_property
     def _labels(self) -> list[str]:
@@ -75,11 +81,14 @@ class Vocabulary:
         for token_id in token_ids:
             token = self.token_bytes(token_id)
             label = self.label(token_id)
-            if pending or not _is_utf8(token):
-                pending = (pending + token)[-64:] if token else b""
-                if _is_utf8(pending) and pending:
-                    label += f" = {visible(pending)}"
-                    pending = b""
+            if not token:
+                pending = b""
+            elif pending or not _is_utf8(token):
+                joined = pending + token
+                pending = _unfinished_end(joined)
+                complete = joined[: len(joined) - len(pending)]
+                if complete and _is_utf8(complete):
+                    label += f" = {visible(complete)}"
             labels.append(label)
         return labels
 
@@ -135,6 +144,13 @@ def _visible_character(character: str) -> str:
         or character in "␣↵⇥⟨⟩◌"
     )
     return f"{OPEN}U+{code:04X}{CLOSE}" if hidden else character
+
+
+def _unfinished_end(token: bytes) -> bytes:
+    """The last bytes, if they begin a character and more must follow."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(token)
+    return decoder.getstate()[0]
 
 
 def _is_utf8(token: bytes) -> bool:

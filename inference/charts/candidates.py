@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 
 from inference.charts.style import CHOSEN, CUT, NEUTRAL, figure
 from inference.distributions import largest
-from inference.escaping import html_text
-from inference.formatting import count, percent
+from inference.escaping import csv_text, html_text
+from inference.formatting import percent, plural
 from inference.records import StepTrace
 from inference.tokens import Vocabulary
 
@@ -19,46 +19,46 @@ def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> pd.D
     """The `shown` most likely tokens, the chosen one if it is not among them, then the rest as one row.
 
     Columns: token_id (REST for the last row), rank (1 is the most likely), label, tokens (how many the row stands for),
-    logit, scaled (logit ÷ T, penalty included), uncut (the softmax the cuts look at, over the whole vocabulary), kept (how many of the row's
+    logit, scaled (logit ÷ T, penalty included), uncut (the softmax the cuts look at, whole vocabulary), kept (how many of the row's
     tokens survive the cuts), prob (what is drawn from), chosen. Logits of the last row are NaN: it has no single one.
     """
-    ids = largest(trace.uncut_scores, shown)
-    ranks = np.arange(1, len(ids) + 1)
-    if trace.choice.token_id not in ids:
-        ids = np.append(ids, trace.choice.token_id)
-        ranks = np.append(ranks, rank_of(trace, trace.choice.token_id))
-    rows = pd.DataFrame(
-        {
-            "token_id": ids,
-            "rank": ranks,
-            "label": [vocabulary.label(int(token_id)) for token_id in ids],
-            "tokens": 1,
-            "logit": trace.scores.logits[ids].astype(np.float64),
-            "scaled": trace.uncut_scores[ids],
-            "uncut": trace.uncut_probs[ids],
-            "kept": trace.kept[ids].astype(int),
-            "prob": trace.probs[ids],
-            "chosen": ids == trace.choice.token_id,
-        }
-    )
-    others = len(trace.probs) - len(ids)
-    if not others:
-        return rows
-    shown_mask = np.zeros(len(trace.probs), dtype=bool)
-    shown_mask[ids] = True
-    rest = {
-        "token_id": REST,
-        "rank": 0,
-        "label": f"{count(others)} autres tokens",
-        "tokens": others,
-        "logit": np.nan,
-        "scaled": np.nan,
-        "uncut": float(trace.uncut_probs[~shown_mask].sum()),
-        "kept": int(np.count_nonzero(trace.kept[~shown_mask])),
-        "prob": float(trace.probs[~shown_mask].sum()),
-        "chosen": False,
+    ids = largest(trace.uncut_scores, shown).tolist()
+    ranks = list(range(1, len(ids) + 1))
+    chosen = trace.choice.token_id
+    if chosen not in ids:
+        ids.append(chosen)
+        ranks.append(rank_of(trace, chosen))
+    columns = {
+        "token_id": ids,
+        "rank": ranks,
+        "label": [vocabulary.label(token_id) for token_id in ids],
+        "tokens": [1] * len(ids),
+        "logit": trace.scores.logits[ids].tolist(),
+        "scaled": trace.uncut_scores[ids].tolist(),
+        "uncut": trace.uncut_probs[ids].tolist(),
+        "kept": trace.kept[ids].astype(int).tolist(),
+        "prob": trace.probs[ids].tolist(),
+        "chosen": [token_id == chosen for token_id in ids],
     }
-    return pd.concat([rows, pd.DataFrame([rest])], ignore_index=True)
+    others = len(trace.probs) - len(ids)
+    if others:
+        unseen = np.ones(len(trace.probs), dtype=bool)
+        unseen[ids] = False
+        rest = {
+            "token_id": REST,
+            "rank": 0,
+            "label": plural(others, "autre token", "autres tokens"),
+            "tokens": others,
+            "logit": np.nan,
+            "scaled": np.nan,
+            "uncut": float(trace.uncut_probs.sum(where=unseen)),
+            "kept": trace.kept_count - sum(columns["kept"]),
+            "prob": float(trace.probs.sum(where=unseen)),
+            "chosen": False,
+        }
+        for name, value in rest.items():
+            columns[name].append(value)
+    return pd.DataFrame(columns)
 
 
 def rank_of(trace: StepTrace, token_id: int) -> int:
@@ -73,7 +73,7 @@ def full_table(trace: StepTrace, vocabulary: Vocabulary) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "token_id": np.arange(len(trace.probs)),
-            "label": [vocabulary.label(token_id) for token_id in range(len(trace.probs))],
+            "label": [csv_text(vocabulary.label(token_id)) for token_id in range(len(trace.probs))],
             "logit": trace.scores.logits,
             "scaled": trace.uncut_scores,
             "uncut": trace.uncut_probs,

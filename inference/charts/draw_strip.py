@@ -15,8 +15,11 @@ _READABLE_WIDTH = 0.05
 
 
 def draw_strip_figure(trace: StepTrace, rows: pd.DataFrame) -> go.Figure:
-    """Segments by decreasing probability. `rows` are those of `candidate_rows`: tokens not shown make one segment at the end,
-    split around the chosen one when it lies among them."""
+    """Segments by decreasing probability, for a trace that draws: not a greedy one.
+
+    `rows` are those of `candidate_rows`: tokens not shown make one segment at the end, split around the chosen one when it lies
+    among them.
+    """
     segments = []
     start = 0.0
     shown = rows[(rows["prob"] > 0) & (rows["token_id"] != REST)]

@@ -20,6 +20,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from inference.errors import UserError
+from inference.formatting import number
 from inference.models.gguf_file import GgufFile, GgufTensor
 
 NAME = "Gemma 3 270M"
@@ -28,8 +29,10 @@ GGUF_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 FORMAT = 1
 """To be raised when the converted files change: an older folder is then left alone and a new one made."""
 
-_FILES = ("config.json", "tokenizer.json", "model.safetensors")
-_NEEDED_BYTES = 1_450_000_000  # the joined file, the float32 weights, the tokenizer
+_GGUF_BYTES = 253_113_024
+_MADE_BYTES = {"config.json": 10_000, "tokenizer.json": 40_000_000, "model.safetensors": 1_080_000_000}
+"""Room each file takes, with a little to spare."""
+_ROOM_BYTES = _GGUF_BYTES + sum(_MADE_BYTES.values())
 _BLOCK_BYTES = 16 * 2**20
 _LOCK_TIMEOUT_S = 300
 
@@ -106,34 +109,40 @@ def _release_free_memory() -> None:
 
 def _missing(folder: Path) -> list[str]:
     """Files absent, or not what the manifest vouches for. Contents are hashed again only where size or date changed."""
+    manifest = _manifest(folder)
+    return [name for name in _MADE_BYTES if not _is_sound(folder / name, manifest.get(name))]
+
+
+def _manifest(folder: Path) -> dict:
+    """What the manifest says; nothing when it is missing or unreadable."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
-        return [name for name in _FILES if not _is_sound(folder / name, manifest.get(name))]
-    except (OSError, ValueError, AttributeError):
-        return list(_FILES)
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
-def _is_sound(path: Path, entry: dict | None) -> bool:
-    if not entry or not path.is_file() or path.stat().st_size != entry["size"]:
+def _is_sound(path: Path, entry: object) -> bool:
+    if not isinstance(entry, dict) or not entry.keys() >= {"size", "mtime_ns", "sha256"}:
+        return False
+    if not path.is_file() or path.stat().st_size != entry["size"]:
         return False
     return path.stat().st_mtime_ns == entry["mtime_ns"] or _sha256(path) == entry["sha256"]
 
 
 def _vouch(folder: Path, name: str) -> None:
-    path, manifest_path = folder / name, folder / "manifest.json"
-    try:
-        manifest = json.loads(manifest_path.read_text())
-    except (OSError, ValueError):
-        manifest = {}
+    path, manifest = folder / name, _manifest(folder)
     manifest[name] = {"size": path.stat().st_size, "mtime_ns": path.stat().st_mtime_ns, "sha256": _sha256(path)}
-    with _replacing(manifest_path) as partial:
+    with _replacing(folder / "manifest.json") as partial:
         partial.write_text(json.dumps(manifest, indent=1))
 
 
 def _convert(folder: Path, missing: list[str], report: Report) -> None:
     if not missing:
         return
-    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+    for partial in folder.glob("*.partial"):  # left by a process that was killed
+        partial.unlink()
+    if shutil.disk_usage(folder).free < _GGUF_BYTES + sum(_MADE_BYTES[name] for name in missing):
         raise OSError(errno.ENOSPC, "not enough room")
     gguf_path = folder / "model.gguf"
     report("join", 0.0)
@@ -263,7 +272,7 @@ def _disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise UserError(
-                f"Plus assez de place sur le disque : préparer le modèle demande {_NEEDED_BYTES / 1e9:.1f} Go dans {folder}. "
+                f"Plus assez de place sur le disque : préparer le modèle demande {number(_ROOM_BYTES / 1e9, 1)} Go dans {folder}. "
                 "Libérez de la place, ou choisissez un autre dossier avec la variable INFERENCE_CACHE, puis rechargez la page."
             ) from error
         raise UserError(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
@@ -76,6 +77,8 @@ def _nbytes(cache: DynamicCache) -> int:
 def make_vocabulary(tokenizer, vocab_size: int) -> Vocabulary:
     """The vocabulary of a transformers tokenizer that is backed by the tokenizers library."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    backend.no_truncation()  # either may have been left in tokenizer.json
+    backend.no_padding()
     special = frozenset(token_id for token_id, token in backend.get_added_tokens_decoder().items() if token.special)
     to_bytes = byte_level_bytes if "ByteLevel" in repr(backend.decoder) else sentencepiece_bytes
     return Vocabulary(vocab_size, backend.id_to_token, lambda text: backend.encode(text).ids, to_bytes, special)
@@ -99,8 +102,12 @@ def load_pretrained(name: str, revision: str | None, dtype: str) -> HfModel:
         if not hasattr(tokenizer, "backend_tokenizer"):
             raise UserError(f"Le modèle « {name} » n’a pas de tokenizer rapide (tokenizer.json). Choisissez-en un autre.")
         safetensors = {} if "gguf_file" in options else {"use_safetensors": True}
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=DTYPES[dtype], **options, **safetensors)
-    except (OSError, ValueError, KeyError) as error:
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            source, dtype=DTYPES[dtype], output_loading_info=True, **options, **safetensors
+        )
+        if loading["missing_keys"]:  # transformers would fill them with random numbers
+            raise ValueError(f"missing weights: {', '.join(sorted(loading['missing_keys'])[:3])}")
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(
             f"Impossible de charger le modèle « {name} ». Vérifiez INFERENCE_MODEL : un dossier local, un fichier .gguf ou un nom "
             f"de dépôt, avec des poids au format safetensors ou GGUF. Détail : {_first_line(error)}"

@@ -13,7 +13,7 @@ from inference.formatting import number
 from inference.models import open_model
 from inference.models.scripted import ScriptedModel
 from inference.prefix_cache import PrefixCache
-from pages.ui.html import ASSETS
+from pages.ui.markup import ASSETS
 
 REAL, ILLUSTRATIVE = "modele", "fiche"
 SOURCES = (REAL, ILLUSTRATIVE)

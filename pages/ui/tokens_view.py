@@ -3,7 +3,7 @@
 from inference.formatting import percent
 from inference.sentence import Sentence
 from inference.tokens import Vocabulary
-from pages.ui.html import Html, element
+from pages.ui.markup import Html, element
 
 _LEVELS = ((0.5, "5"), (0.2, "4"), (0.05, "3"), (0.01, "2"), (0.0, "1"))
 """Least probability of each shade; the figure is written under the token too, so colour is never alone."""

@@ -175,7 +175,7 @@ def test_a_link_restores_text_settings_and_distribution(page, browser, server):
     [
         ("t=nan", "La température est un nombre entre 0 et 2"),
         ("t=inf", "La température est un nombre entre 0 et 2"),
-        ("k=0", "Top-k est un nombre entier d’au moins 1"),
+        ("k=0", "Top-k est un nombre entier entre 1 et"),
         ("p=-1", "Top-p est un nombre entre 0 et 1"),
         ("p=abc", "ce n’est pas un nombre"),
         ("graine=1e99", "ce n’est pas un nombre"),

@@ -61,6 +61,12 @@ def test_a_prefix_seen_costs_no_forward(cache, counted):
     assert counted.forwards == [(3, 0)]
 
 
+def test_the_cache_knows_what_it_was_asked_and_nothing_else(cache, counted):
+    cache.scores_after((2, 3, 4))
+    assert [cache.knows(text) for text in ((2, 3, 4), [2, 3, 4], (2, 3), (2, 3, 4, 5), ())] == [True, True, False, False, False]
+    assert counted.forwards == [(3, 0)]
+
+
 def test_a_step_costs_one_decode(cache, counted):
     for length in range(3, 7):
         cache.scores_after((2, 3, 4, 5, 6, 7)[:length])

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,11 +96,12 @@ def folder(made, tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain_folder(tmp_path_factory) -> Path:
+def plain_folder(tmp_path_factory) -> Iterator[Path]:
     """A folder with the quantized file, its parts joined."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "model.gguf").write_bytes(b"".join(part.read_bytes() for part in package.chunk_paths()))
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +248,7 @@ def test_another_date_alone_has_nothing_made_again(folder, made):
 
 
 def test_what_a_killed_process_left_behind_is_cleared_away(tmp_path, made):
-    for name in (*FILES, "manifest.json", "model.gguf"):
+    for name in (*FILES, "manifest.json"):
         (tmp_path / f"{name}.partial").write_bytes(b"half of it, which may well be longer than the whole")
     (tmp_path / "model.gguf").write_bytes(b"half of it")
     embedded.prepare(folder=tmp_path)
@@ -271,13 +273,16 @@ def test_an_interrupted_conversion_goes_on_where_it_stopped_and_gives_the_same_b
     assert not (tmp_path / WEIGHTS).exists()
     kept = {name: (tmp_path / name).stat().st_mtime_ns for name in (CONFIG, TOKENIZER)}
     (tmp_path / WEIGHTS).write_bytes(b"weights that some other program cut short")
-    (tmp_path / f"{WEIGHTS}.partial").write_bytes(b"left behind")
+    for name in (WEIGHTS, "model.gguf"):
+        (tmp_path / f"{name}.partial").write_bytes(b"left behind")
     steps = set()
     embedded.prepare(lambda step, fraction: steps.add(step), tmp_path)
     assert "weights" in steps
     assert "tokenizer" not in steps
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
     assert digests(tmp_path) == digests(model_folder)
+    assert_nothing_half_made(tmp_path)
+    shutil.rmtree(tmp_path)
 
 
 PREPARE = """
@@ -293,7 +298,7 @@ print(json.dumps(reports))
 
 
 @pytest.fixture(scope="module")
-def two_starts(tmp_path_factory) -> tuple[Path, list[list]]:
+def two_starts(tmp_path_factory) -> Iterator[tuple[Path, list[list]]]:
     """A folder that two processes prepared at the same moment, and what each reported; whichever reported more comes first."""
     folder = tmp_path_factory.mktemp("shared") / "model"
     command = [sys.executable, "-c", PREPARE, str(folder)]
@@ -305,7 +310,8 @@ def two_starts(tmp_path_factory) -> tuple[Path, list[list]]:
         process.stdin.flush()
     outputs = [process.communicate()[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
-    return folder, sorted((json.loads(output.splitlines()[-1]) for output in outputs), key=len, reverse=True)
+    yield folder, sorted((json.loads(output.splitlines()[-1]) for output in outputs), key=len, reverse=True)
+    shutil.rmtree(folder)
 
 
 def test_of_two_processes_that_start_at_once_one_converts_and_both_succeed(two_starts, model_folder):

@@ -1,0 +1,211 @@
+"""Rows and figures say what the trace says, on an absolute axis, and show any token as it is."""
+
+import re
+
+import numpy as np
+import pytest
+
+from inference.charts.candidates import REST, candidate_rows, candidates_figure, full_table, rank_of
+from inference.charts.draw_strip import draw_strip_figure
+from inference.charts.style import CHOSEN, CUT, NEUTRAL
+from inference.drawing import uniform
+from inference.records import SamplingParams, Scores, StepTrace
+from inference.sampling import run_pipeline
+from inference.tokens import Vocabulary, sentencepiece_bytes
+
+PROBS = (0.4, 0.3, 0.15, 0.1, 0.05)
+PIECES = ("▁can", "▁lit", "▁tapis", "▁sol", "▁toit")
+
+
+def make_vocabulary(*pieces: str) -> Vocabulary:
+    return Vocabulary(len(pieces), pieces.__getitem__, lambda text: [], sentencepiece_bytes, frozenset())
+
+
+def make_trace(probs=PROBS, step=0, **params) -> StepTrace:
+    return run_pipeline(Scores(np.log(np.array(probs)).astype(np.float32)), SamplingParams(**params), (), step)
+
+
+def wide_trace(seed: int, **params) -> StepTrace:
+    """1000 tokens, of which any may be drawn."""
+    logits = np.random.default_rng(seed).normal(size=1000).astype(np.float32)
+    return run_pipeline(Scores(logits), SamplingParams(seed=seed, **params), (), 0)
+
+
+VOCABULARY = make_vocabulary(*PIECES)
+WIDE = make_vocabulary(*(f"t{token_id}" for token_id in range(1000)))
+SETTINGS = [
+    {},
+    {"temperature": 0.0},
+    {"temperature": 2.0, "top_k": 50},
+    {"top_p": 0.5},
+    {"temperature": 0.3, "min_p": 0.1},
+    {"top_k": 3},
+    {"order": "llamacpp", "temperature": 2.0, "top_p": 0.7},
+]
+
+
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
+@pytest.mark.parametrize("shown", [1, 10, 999, 1000, 5000])
+def test_rows_account_for_the_whole_vocabulary(params, shown):
+    trace = wide_trace(1, **params)
+    rows = candidate_rows(trace, WIDE, shown)
+    assert rows["uncut"].sum() == pytest.approx(1, abs=1e-12)
+    assert rows["prob"].sum() == pytest.approx(1, abs=1e-12)
+    assert rows["tokens"].sum() == 1000
+    assert rows["kept"].sum() == trace.kept_count
+
+
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_chosen_token_is_always_shown_once(params, seed):
+    trace = wide_trace(seed, **params)
+    rows = candidate_rows(trace, WIDE, 5)
+    assert rows[rows["chosen"]]["token_id"].tolist() == [trace.choice.token_id]
+
+
+def test_a_chosen_token_that_is_not_among_the_most_likely_is_added_with_its_rank():
+    trace = wide_trace(2)
+    rows = candidate_rows(trace, WIDE, 5)
+    assert len(rows) == 7
+    assert rows["rank"].tolist()[:5] == [1, 2, 3, 4, 5]
+    assert rows["rank"].tolist()[5] == 1 + np.count_nonzero(trace.probs > trace.choice.probability) > 6
+    assert rows["token_id"].tolist()[5:] == [trace.choice.token_id, REST]
+
+
+def test_rows_of_a_hand_computed_step():
+    """Top-k 2 of 0.4 | 0.3 | 0.15 | 0.1 | 0.05 leaves 4/7 | 3/7; three rows are shown and two tokens make the rest."""
+    rows = candidate_rows(make_trace(top_k=2), VOCABULARY, 3)
+    assert rows["label"].tolist() == ["␣can", "␣lit", "␣tapis", "2 autres tokens"]
+    assert rows["token_id"].tolist() == [0, 1, 2, REST]
+    assert rows["tokens"].tolist() == [1, 1, 1, 2]
+    assert rows["kept"].tolist() == [1, 1, 0, 0]
+    assert rows["uncut"].tolist() == pytest.approx([0.4, 0.3, 0.15, 0.15], abs=1e-7)
+    assert rows["prob"].tolist() == pytest.approx([4 / 7, 3 / 7, 0, 0], abs=1e-7)
+    assert rows["logit"].tolist()[:3] == pytest.approx(np.log([0.4, 0.3, 0.15]), abs=1e-6)
+    assert rows["logit"].isna().tolist() == rows["scaled"].isna().tolist() == [False, False, False, True]
+
+
+def test_a_rest_of_one_token_is_singular():
+    assert candidate_rows(make_trace(), VOCABULARY, 4)["label"].tolist()[-1] == "1 autre token"
+
+
+def test_a_vocabulary_shown_whole_has_no_rest():
+    assert candidate_rows(make_trace(), VOCABULARY, 5)["token_id"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_equal_tokens_are_ranked_by_id():
+    trace = make_trace((0.25, 0.5, 0.25))
+    assert [rank_of(trace, token_id) for token_id in range(3)] == [2, 1, 3]
+    assert candidate_rows(trace, VOCABULARY, 3)["token_id"].tolist() == [1, 0, 2]
+
+
+def test_two_tokens_with_the_same_label_stay_two_rows_and_two_bars():
+    class Alike(Vocabulary):
+        def label(self, token_id: int) -> str:
+            return "pareil"
+
+    alike = Alike(5, PIECES.__getitem__, lambda text: [], sentencepiece_bytes, frozenset())
+    rows = candidate_rows(make_trace(), alike, 3)
+    assert rows["prob"].tolist() == pytest.approx([0.4, 0.3, 0.15, 0.15], abs=1e-7)
+    after, before = candidates_figure(rows).data
+    assert list(after.y) == list(before.y) == [0, 1, 2, 3]
+    assert after.x == pytest.approx([0.4, 0.3, 0.15, 0.15], abs=1e-7)
+
+
+def test_bars_are_the_rows_probabilities():
+    rows = candidate_rows(make_trace(top_k=2), VOCABULARY, 3)
+    after, before = candidates_figure(rows).data
+    assert list(after.x) == rows["prob"].tolist()
+    assert list(before.x) == rows["uncut"].tolist()
+
+
+def test_a_higher_temperature_shortens_the_first_bar_on_the_same_axis():
+    """Of 0.8 | 0.2, temperature 2 makes 2/3 | 1/3: the axis still goes from 0 to 1."""
+    cold, hot = (candidates_figure(candidate_rows(make_trace((0.8, 0.2), temperature=value), VOCABULARY, 2)) for value in (1.0, 2.0))
+    assert cold.layout.xaxis.range == hot.layout.xaxis.range == (0, 1)
+    assert (cold.data[0].x[0], hot.data[0].x[0]) == pytest.approx((0.8, 2 / 3), abs=1e-7)
+
+
+def test_colours_and_texts_tell_the_chosen_the_kept_and_the_cut_apart():
+    trace = make_trace((0.5, 0.25, 0.15, 0.1), top_k=2, seed=0)
+    assert (trace.u, trace.choice.token_id) == (uniform(0, 0), 0)
+    after, _ = candidates_figure(candidate_rows(trace, VOCABULARY, 3)).data
+    assert list(after.marker.color) == [CHOSEN, NEUTRAL, CUT, CUT]
+    assert list(after.text) == ["66,7\u202f%", "33,3\u202f%", "coupé", "coupé"]
+
+
+def test_the_full_table_has_every_token_by_id():
+    table = full_table(make_trace(top_k=2), VOCABULARY)
+    assert table["token_id"].tolist() == [0, 1, 2, 3, 4]
+    assert table["label"].tolist() == ["␣can", "␣lit", "␣tapis", "␣sol", "␣toit"]
+    assert table["kept"].tolist() == [True, True, False, False, False]
+    assert table["uncut"].sum() == pytest.approx(1)
+    assert table["prob"].tolist() == pytest.approx([4 / 7, 3 / 7, 0, 0, 0], abs=1e-7)
+
+
+HOSTILE = ("<b>gras</b>", "<script>", "a&lt;b", "&", '"', "'", "<br>", "%{x}", "$x$", "<a/href='javascript:1'>")
+PLOTLY_ENTITIES = {"mu": "μ", "amp": "&", "lt": "<", "gt": ">", "nbsp": "\xa0", "times": "×", "plusmn": "±", "deg": "°"}
+"""The named entities Plotly knows; it shows any other as it is written, and numeric ones it decodes."""
+
+
+def shown_by_plotly(text: str) -> str:
+    def decoded(match: re.Match) -> str:
+        name = match[1]
+        if name.startswith("#x"):
+            return chr(int(name[2:], 16))
+        return chr(int(name[1:])) if name.startswith("#") else PLOTLY_ENTITIES.get(name, match[0])
+
+    return re.sub(r"&(#\d+|#x[\da-fA-F]+|[a-z]+);", decoded, text)
+
+
+def hostile_figures() -> list[list[str]]:
+    """The labels of ten equal tokens, in the three places where the figures write them."""
+    trace = make_trace((0.1,) * len(HOSTILE))
+    rows = candidate_rows(trace, make_vocabulary(*HOSTILE), len(HOSTILE))
+    bars, strip = candidates_figure(rows), draw_strip_figure(trace, rows)
+    return [
+        list(bars.layout.yaxis.ticktext),
+        list(bars.data[0].customdata),
+        [name for name, _ in strip.data[0].customdata],
+        list(strip.data[0].text),
+    ]
+
+
+def test_no_label_brings_markup_into_a_figure():
+    for labels in hostile_figures():
+        assert len(labels) == len(HOSTILE)
+        assert not any(re.search(r"[<>]|&(?!(?:#\d+|#x[\da-fA-F]+|[a-z]+);)", label) for label in labels)
+
+
+@pytest.mark.parametrize("rank", range(len(HOSTILE)), ids=HOSTILE)
+def test_plotly_shows_each_label_as_it_is(rank):
+    assert [shown_by_plotly(labels[rank]) for labels in hostile_figures()] == [HOSTILE[rank]] * 4
+
+
+@pytest.mark.parametrize("params", [settings for settings in SETTINGS if settings.get("temperature") != 0], ids=str)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_strip_is_full_and_u_falls_in_the_chosen_segment(params, seed):
+    trace = wide_trace(seed, **params)
+    strip = draw_strip_figure(trace, candidate_rows(trace, WIDE, 5))
+    (bars,) = strip.data
+    ends = np.array(bars.base) + np.array(bars.x)
+    assert bars.base[0] == 0
+    assert bars.base[1:] == pytest.approx(ends[:-1], abs=1e-12)
+    assert ends[-1] == pytest.approx(1, abs=1e-9)
+    (chosen,) = (rank for rank, colour in enumerate(bars.marker.color) if colour == CHOSEN)
+    assert (bars.base[chosen], bars.x[chosen]) == pytest.approx((trace.choice.low, trace.choice.probability), abs=1e-12)
+    assert bars.base[chosen] - 1e-12 <= trace.u <= ends[chosen] + 1e-12
+    assert strip.layout.shapes[0].x0 == strip.layout.shapes[0].x1 == trace.u
+
+
+def test_the_strip_goes_by_decreasing_probability_and_leaves_cut_tokens_out():
+    trace = make_trace((0.1, 0.4, 0.3, 0.2), top_k=3)
+    (bars,) = draw_strip_figure(trace, candidate_rows(trace, VOCABULARY, 4)).data
+    assert bars.x == pytest.approx([4 / 9, 3 / 9, 2 / 9], abs=1e-7)
+    assert [name for name, _ in bars.customdata] == ["␣lit", "␣tapis", "␣sol"]
+
+
+def test_narrow_segments_carry_no_text():
+    trace = make_trace((0.9, 0.06, 0.04))
+    (bars,) = draw_strip_figure(trace, candidate_rows(trace, VOCABULARY, 3)).data
+    assert list(bars.text) == ["␣can", "␣lit", ""]

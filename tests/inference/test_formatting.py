@@ -1,0 +1,109 @@
+"""Numbers as French readers expect them, and never a rounding that lies."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.formatting import count, number, percent, plural
+
+SPACE = "\u202f"
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [
+        (0, "0_%"),
+        (1, "100_%"),
+        (0.0, "0_%"),
+        (1.0, "100_%"),
+        (0.5, "50,0_%"),
+        (0.229, "22,9_%"),
+        (0.1, "10,0_%"),
+        (0.0999, "9,99_%"),
+        (0.09999, "10,0_%"),
+        (0.0221, "2,21_%"),
+        (0.01, "1,00_%"),
+        (0.005, "0,50_%"),
+        (0.0009, "0,09_%"),
+        (0.0002, "0,02_%"),
+        (1e-4, "0,01_%"),
+        (9.9e-5, "<_0,01_%"),
+        (1e-12, "<_0,01_%"),
+        (5e-324, "<_0,01_%"),
+        (0.99, "99,0_%"),
+        (0.9985, "99,9_%"),
+        (0.9994, "99,9_%"),
+        (0.9995, ">_99,9_%"),
+        (0.99951, ">_99,9_%"),
+        (0.9999999, ">_99,9_%"),
+        (math.nextafter(1, 0), ">_99,9_%"),
+    ],
+)
+def test_percent(probability, shown):
+    assert percent(probability) == shown.replace("_", SPACE)
+
+
+def exact_value(shown: str) -> float:
+    return float(shown.removesuffix(f"{SPACE}%").replace(",", ".")) / 100
+
+
+@given(st.floats(0, 1, exclude_min=True, exclude_max=True))
+def test_percent_never_rounds_to_nothing_or_to_everything_and_is_right_to_half_a_digit(probability):
+    shown = percent(probability)
+    if shown.startswith("<"):
+        assert probability < 1e-4
+    elif shown.startswith(">"):
+        assert probability > 0.999
+    else:
+        assert 0 < exact_value(shown) < 1
+        half_a_digit = 5e-5 if len(shown.split(",")[1]) == 4 else 5e-4
+        assert abs(exact_value(shown) - probability) <= half_a_digit * (1 + 1e-9)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_percent_keeps_the_order_of_probabilities(one, other):
+    low, high = sorted((one, other))
+    rank = {"<": 1e-5, ">": 0.9999}
+    shown = [percent(value) for value in (low, high)]
+    values = [rank[text[0]] if text[0] in rank else exact_value(text) for text in shown]
+    assert values[0] <= values[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (12.34, 2, "12,34"),
+        (-3.5, 1, "\u22123,5"),
+        (262144, 0, f"262{SPACE}144"),
+        (1234567.891, 2, f"1{SPACE}234{SPACE}567,89"),
+        (-1234.5, 1, f"\u22121{SPACE}234,5"),
+        (999, 0, "999"),
+        (0, 2, "0,00"),
+        (-0.0, 2, "0,00"),
+        (-0.001, 2, "0,00"),
+        (-0.005001, 2, "\u22120,01"),
+        (math.inf, 2, "∞"),
+        (-math.inf, 2, "\u2212∞"),
+    ],
+)
+def test_number(value, digits, shown):
+    assert number(value, digits) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (999, "999"), (1000, f"1{SPACE}000"), (262_144, f"262{SPACE}144")])
+def test_count(value, shown):
+    assert count(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0 token"), (1, "1 token"), (2, "2 tokens"), (262_144, f"262{SPACE}144 tokens"), (-1, "\u22121 token")]
+)
+def test_plural_begins_at_two(value, shown):
+    assert plural(value, "token") == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1, "1 choix"), (3, "3 choix")])
+def test_plural_of_a_word_that_takes_no_s(value, shown):
+    assert plural(value, "choix", "choix") == shown
