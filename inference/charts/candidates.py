@@ -1,5 +1,8 @@
 """The rows shown for one step, the rest of the vocabulary as one more, and the bars drawn from them."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -15,50 +18,74 @@ REST = -1
 """The token id of the row that stands for every token not shown."""
 
 
-def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> pd.DataFrame:
-    """The `shown` most likely tokens, the chosen one if it is not among them, then the rest as one row.
+@dataclass(frozen=True)
+class CandidateRow:
+    """One token, or all those not shown.
 
-    Columns: token_id (REST for the last row), rank (1 is the most likely), label, tokens (how many the row stands for),
-    logit, scaled (logit ÷ T, penalty included), uncut (the softmax the cuts look at, whole vocabulary), kept (how many of the row's
-    tokens survive the cuts), prob (what is drawn from), chosen. Logits of the last row are NaN: it has no single one.
+    token_id  REST for the row of those not shown, whose logits are NaN: it has no single one.
+    rank      1 for the most likely; 0 for the rest.
+    tokens    how many tokens the row stands for.
+    logit     the model's.
+    scaled    logit ÷ T, penalty included.
+    uncut     the softmax the cuts look at, over the whole vocabulary.
+    kept      how many of the row's tokens survive the cuts.
+    prob      what is drawn from.
     """
+
+    token_id: int
+    rank: int
+    label: str
+    tokens: int
+    logit: float
+    scaled: float
+    uncut: float
+    kept: int
+    prob: float
+    chosen: bool
+
+
+def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> list[CandidateRow]:
+    """The `shown` most likely tokens, the chosen one if it is not among them, then the rest as one row."""
     ids = largest(trace.uncut_scores, shown).tolist()
     ranks = list(range(1, len(ids) + 1))
     chosen = trace.choice.token_id
     if chosen not in ids:
         ids.append(chosen)
         ranks.append(rank_of(trace, chosen))
-    columns = {
-        "token_id": ids,
-        "rank": ranks,
-        "label": [vocabulary.label(token_id) for token_id in ids],
-        "tokens": [1] * len(ids),
-        "logit": trace.scores.logits[ids].tolist(),
-        "scaled": trace.uncut_scores[ids].tolist(),
-        "uncut": trace.uncut_probs[ids].tolist(),
-        "kept": trace.kept[ids].astype(int).tolist(),
-        "prob": trace.probs[ids].tolist(),
-        "chosen": [token_id == chosen for token_id in ids],
-    }
+    rows = [
+        CandidateRow(
+            token_id=token_id,
+            rank=rank,
+            label=vocabulary.label(token_id),
+            tokens=1,
+            logit=float(trace.scores.logits[token_id]),
+            scaled=float(trace.uncut_scores[token_id]),
+            uncut=float(trace.uncut_probs[token_id]),
+            kept=int(trace.kept[token_id]),
+            prob=float(trace.probs[token_id]),
+            chosen=token_id == chosen,
+        )
+        for token_id, rank in zip(ids, ranks)
+    ]
     others = len(trace.probs) - len(ids)
     if others:
         unseen = np.ones(len(trace.probs), dtype=bool)
         unseen[ids] = False
-        rest = {
-            "token_id": REST,
-            "rank": 0,
-            "label": plural(others, "autre token", "autres tokens"),
-            "tokens": others,
-            "logit": np.nan,
-            "scaled": np.nan,
-            "uncut": float(trace.uncut_probs.sum(where=unseen)),
-            "kept": trace.kept_count - sum(columns["kept"]),
-            "prob": float(trace.probs.sum(where=unseen)),
-            "chosen": False,
-        }
-        for name, value in rest.items():
-            columns[name].append(value)
-    return pd.DataFrame(columns)
+        rows.append(
+            CandidateRow(
+                token_id=REST,
+                rank=0,
+                label=plural(others, "autre token", "autres tokens"),
+                tokens=others,
+                logit=math.nan,
+                scaled=math.nan,
+                uncut=float(trace.uncut_probs.sum(where=unseen)),
+                kept=trace.kept_count - sum(row.kept for row in rows),
+                prob=float(trace.probs.sum(where=unseen)),
+                chosen=False,
+            )
+        )
+    return rows
 
 
 def rank_of(trace: StepTrace, token_id: int) -> int:
@@ -83,11 +110,11 @@ def full_table(trace: StepTrace, vocabulary: Vocabulary) -> pd.DataFrame:
     )
 
 
-def candidates_figure(rows: pd.DataFrame) -> go.Figure:
+def candidates_figure(rows: list[CandidateRow]) -> go.Figure:
     """Two bars a row, on an axis that always goes from 0 to 100 %: before the cuts, and what is drawn from."""
-    names = [html_text(label) for label in rows["label"]]
+    names = [html_text(row.label) for row in rows]
     positions = list(range(len(rows)))
-    colours = [CHOSEN if row.chosen else NEUTRAL if row.kept else CUT for row in rows.itertuples()]
+    colours = [CHOSEN if row.chosen else NEUTRAL if row.kept else CUT for row in rows]
     return figure(
         data=[
             {
@@ -95,9 +122,9 @@ def candidates_figure(rows: pd.DataFrame) -> go.Figure:
                 "orientation": "h",
                 "name": "après la coupe",
                 "y": positions,
-                "x": rows["prob"].tolist(),
+                "x": [row.prob for row in rows],
                 "marker": {"color": colours},
-                "text": [percent(value) if kept else "coupé" for value, kept in zip(rows["prob"], rows["kept"])],
+                "text": [percent(row.prob) if row.kept else "coupé" for row in rows],
                 "textposition": "outside",
                 "cliponaxis": False,
                 "customdata": names,
@@ -108,10 +135,10 @@ def candidates_figure(rows: pd.DataFrame) -> go.Figure:
                 "orientation": "h",
                 "name": "softmax, avant la coupe",
                 "y": positions,
-                "x": rows["uncut"].tolist(),
+                "x": [row.uncut for row in rows],
                 "marker": {"color": "rgba(0,0,0,0)", "line": {"color": NEUTRAL, "width": 1}},
                 "customdata": names,
-                "text": [percent(value) for value in rows["uncut"]],
+                "text": [percent(row.uncut) for row in rows],
                 "textposition": "none",
                 "hovertemplate": "%{customdata} : %{text}<extra>avant la coupe</extra>",
             },

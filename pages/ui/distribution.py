@@ -1,15 +1,16 @@
 """The settings, and the distribution of the next token under them. Moving a setting runs only this part again."""
 
 import json
+import math
+from contextlib import nullcontext
 
 import pandas as pd
 import streamlit as st
 
-from inference.charts.candidates import REST, candidate_rows, candidates_figure, full_table
-from inference.charts.draw_strip import draw_strip_figure
+from inference.charts.candidates import REST, CandidateRow, candidate_rows, candidates_figure, full_table
 from inference.escaping import markdown_text
 from inference.export import sentence_record
-from inference.formatting import count, number, percent, plural
+from inference.formatting import number, percent, plural
 from inference.link import DEFAULT_PARAMS, to_query
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, StepTrace, StopRules
@@ -17,7 +18,8 @@ from inference.sampling import run_pipeline
 from inference.sentence import Sentence, forced
 from pages.ui import session
 from pages.ui.controls import sampling_controls
-from pages.ui.markup import Html, element, show
+from pages.ui.markup import show
+from pages.ui.step_view import step_view
 
 SHOWN = 15
 SEARCH_SHOWN = 40
@@ -38,13 +40,20 @@ def show_distribution(scorer: PrefixCache, source: str, sentence: Sentence, rule
     with distribution:
         if has_ended:
             st.caption("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution.")
-        elif scorer.knows(sentence.token_ids):
-            _show_step(scorer, source, _trace(scorer, sentence, params))
-        else:
-            with st.spinner("Le modèle lit le texte…", show_time=True):
-                trace = _trace(scorer, sentence, params)
-            _show_step(scorer, source, trace)
-        _downloads(scorer, sentence, params, rules)
+            return
+        waiting = nullcontext() if scorer.knows(sentence.token_ids) else st.spinner("Le modèle lit le texte…", show_time=True)
+        with waiting:
+            trace = _trace(scorer, sentence, params)
+        _show_step(scorer, source, trace)
+        with st.container(horizontal=True):
+            search = st.popover("Forcer un autre token", key="search_open", on_change="rerun")
+            downloads = st.popover("Exporter", key="export_open", on_change="rerun")
+        if search.open:
+            with search:
+                _search(scorer, source, trace)
+        if downloads.open:
+            with downloads:
+                _downloads(scorer, sentence, params, rules)
 
 
 def share_link(sentence: Sentence, rules: StopRules, source: str) -> None:
@@ -61,9 +70,7 @@ def _trace(scorer: PrefixCache, sentence: Sentence, params: SamplingParams) -> S
 
 def _show_step(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
     rows = candidate_rows(trace, scorer.vocabulary, SHOWN)
-    show(_summary(trace))
-    if trace.u is not None:
-        st.plotly_chart(draw_strip_figure(trace, rows), config=_PLAIN_CHART, key="draw_strip")
+    show(step_view(trace, rows))
     view = st.segmented_control(
         "Vue", ("Tableau", "Barres"), default="Tableau", required=True, key="view", label_visibility="collapsed", persist_state="session"
     )
@@ -78,13 +85,11 @@ def _show_step(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
             key=f"rows_{source}_{trace.step}",
             height=35 * (len(rows) + 1) + 3,
         )
-        selected = [int(rows["token_id"][position]) for position in event.selection.rows]
+        selected = [rows[position].token_id for position in event.selection.rows]
         if selected and selected[0] != REST:
             _force_button(scorer, source, selected[0], "force_selected")
         else:
             st.caption("Cochez une ligne pour forcer ce token à la place du tirage.")
-    with st.popover("Forcer un autre token"):
-        _search(scorer, source, trace)
 
 
 def _search(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
@@ -121,55 +126,34 @@ def _downloads(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, 
     def text_json() -> str:
         return json.dumps(sentence_record(sentence, scorer, params, rules), ensure_ascii=False, indent=1)
 
-    with st.container(horizontal=True):
+    with st.container():
         st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
 
 
-def _readable(rows: pd.DataFrame, trace: StepTrace) -> pd.DataFrame:
+def _readable(rows: list[CandidateRow], trace: StepTrace) -> pd.DataFrame:
     """The rows as text, columns in the order in which the sampler works."""
-    row = rows.to_dict("list")
-    single = [token_id != REST for token_id in row["token_id"]]
     columns = {
-        "rang": [str(rank) if rank else "…" for rank in row["rank"]],
-        "token": row["label"],
-        "id": [str(token_id) if alone else "" for token_id, alone in zip(row["token_id"], single)],
-        "logit": [number(value, 2) if alone else "" for value, alone in zip(row["logit"], single)],
+        "rang": [str(row.rank) if row.rank else "…" for row in rows],
+        "token": [row.label for row in rows],
+        "id": [str(row.token_id) if row.token_id != REST else "" for row in rows],
+        "logit": [_logit(row.logit) for row in rows],
     }
-    scaled = {"logit ÷ T": [number(value, 2) if alone else "" for value, alone in zip(row["scaled"], single)]}
-    softmax = {"softmax": [percent(value) for value in row["uncut"]]}
+    scaled = {"logit ÷ T": [_logit(row.scaled) for row in rows]}
+    softmax = {"softmax": [percent(row.uncut) for row in rows]}
     if trace.params.is_greedy:
-        choice = {"choix": ["◀ le plus probable" if chosen else "" for chosen in row["chosen"]]}
-        return pd.DataFrame(columns | softmax | choice)
-    cut = {"coupe": [_cut(kept, alone) for kept, alone in zip(row["kept"], single)]}
-    draw = {
-        "tirage": [
-            f"{percent(prob)}{' ◀ u' if chosen else ''}" if kept else "—"
-            for prob, chosen, kept in zip(row["prob"], row["chosen"], row["kept"])
-        ]
-    }
+        return pd.DataFrame(columns | softmax | {"choix": ["◀ le plus probable" if row.chosen else "" for row in rows]})
+    cut = {"coupe": [_cut(row) for row in rows]}
+    draw = {"tirage": [f"{percent(row.prob)}{' ◀ u' if row.chosen else ''}" if row.kept else "—" for row in rows]}
     in_order = scaled | softmax | cut if trace.params.order == "huggingface" else softmax | cut | scaled
     return pd.DataFrame(columns | in_order | draw)
 
 
-def _cut(kept: int, alone: bool) -> str:
-    if alone:
-        return "gardé" if kept else "coupé"
-    return plural(kept, "gardé")
+def _logit(value: float) -> str:
+    return "" if math.isnan(value) else number(value, 2)
 
 
-def _summary(trace: StepTrace) -> Html:
-    total = f"{number(float(trace.probs.sum()) * 100, 4)}\u202f%"
-    entropy = f"{number(trace.entropy_bits, 2)} bits"
-    if trace.params.is_greedy:
-        figures = {"Décodage glouton": "ni division, ni coupe, ni tirage", "Entropie": entropy, "Somme": total}
-    else:
-        figures = {
-            "Entropie": entropy,
-            "Choix effectifs": number(trace.effective_choices, 1),
-            "Tokens gardés": f"{count(trace.kept_count)} sur {count(len(trace.probs))}",
-            "Masse retirée": percent(trace.removed_mass),
-            "Somme": total,
-        }
-    pairs = (element("div", element("dt", name), element("dd", value)) for name, value in figures.items())
-    return element("dl", *pairs, class_="figures")
+def _cut(row: CandidateRow) -> str:
+    if row.token_id == REST:
+        return plural(row.kept, "gardé")
+    return "gardé" if row.kept else "coupé"

@@ -3,10 +3,11 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from inference.charts.candidates import REST, candidate_rows, candidates_figure, full_table, rank_of
-from inference.charts.draw_strip import draw_strip_figure
+from inference.charts.draw_strip import draw_segments
 from inference.charts.style import CHOSEN, CUT, NEUTRAL
 from inference.drawing import uniform
 from inference.records import SamplingParams, Scores, StepTrace
@@ -31,6 +32,10 @@ def wide_trace(seed: int, **params) -> StepTrace:
     return run_pipeline(Scores(logits), SamplingParams(seed=seed, **params), (), 0)
 
 
+def frame(*arguments) -> pd.DataFrame:
+    return pd.DataFrame(candidate_rows(*arguments))
+
+
 VOCABULARY = make_vocabulary(*PIECES)
 WIDE = make_vocabulary(*(f"t{token_id}" for token_id in range(1000)))
 SETTINGS = [
@@ -48,7 +53,7 @@ SETTINGS = [
 @pytest.mark.parametrize("shown", [1, 10, 999, 1000, 5000])
 def test_rows_account_for_the_whole_vocabulary(params, shown):
     trace = wide_trace(1, **params)
-    rows = candidate_rows(trace, WIDE, shown)
+    rows = frame(trace, WIDE, shown)
     assert rows["uncut"].sum() == pytest.approx(1, abs=1e-12)
     assert rows["prob"].sum() == pytest.approx(1, abs=1e-12)
     assert rows["tokens"].sum() == 1000
@@ -59,13 +64,13 @@ def test_rows_account_for_the_whole_vocabulary(params, shown):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_chosen_token_is_always_shown_once(params, seed):
     trace = wide_trace(seed, **params)
-    rows = candidate_rows(trace, WIDE, 5)
+    rows = frame(trace, WIDE, 5)
     assert rows[rows["chosen"]]["token_id"].tolist() == [trace.choice.token_id]
 
 
 def test_a_chosen_token_that_is_not_among_the_most_likely_is_added_with_its_rank():
     trace = wide_trace(2)
-    rows = candidate_rows(trace, WIDE, 5)
+    rows = frame(trace, WIDE, 5)
     assert len(rows) == 7
     assert rows["rank"].tolist()[:5] == [1, 2, 3, 4, 5]
     assert rows["rank"].tolist()[5] == 1 + np.count_nonzero(trace.probs > trace.choice.probability) > 6
@@ -74,7 +79,7 @@ def test_a_chosen_token_that_is_not_among_the_most_likely_is_added_with_its_rank
 
 def test_rows_of_a_hand_computed_step():
     """Top-k 2 of 0.4 | 0.3 | 0.15 | 0.1 | 0.05 leaves 4/7 | 3/7; three rows are shown and two tokens make the rest."""
-    rows = candidate_rows(make_trace(top_k=2), VOCABULARY, 3)
+    rows = frame(make_trace(top_k=2), VOCABULARY, 3)
     assert rows["label"].tolist() == ["␣can", "␣lit", "␣tapis", "2 autres tokens"]
     assert rows["token_id"].tolist() == [0, 1, 2, REST]
     assert rows["tokens"].tolist() == [1, 1, 1, 2]
@@ -86,17 +91,17 @@ def test_rows_of_a_hand_computed_step():
 
 
 def test_a_rest_of_one_token_is_singular():
-    assert candidate_rows(make_trace(), VOCABULARY, 4)["label"].tolist()[-1] == "1 autre token"
+    assert frame(make_trace(), VOCABULARY, 4)["label"].tolist()[-1] == "1 autre token"
 
 
 def test_a_vocabulary_shown_whole_has_no_rest():
-    assert candidate_rows(make_trace(), VOCABULARY, 5)["token_id"].tolist() == [0, 1, 2, 3, 4]
+    assert frame(make_trace(), VOCABULARY, 5)["token_id"].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_equal_tokens_are_ranked_by_id():
     trace = make_trace((0.25, 0.5, 0.25))
     assert [rank_of(trace, token_id) for token_id in range(3)] == [2, 1, 3]
-    assert candidate_rows(trace, VOCABULARY, 3)["token_id"].tolist() == [1, 0, 2]
+    assert frame(trace, VOCABULARY, 3)["token_id"].tolist() == [1, 0, 2]
 
 
 def test_two_tokens_with_the_same_label_stay_two_rows_and_two_bars():
@@ -105,9 +110,10 @@ def test_two_tokens_with_the_same_label_stay_two_rows_and_two_bars():
             return "pareil"
 
     alike = Alike(5, PIECES.__getitem__, lambda text: [], sentencepiece_bytes, frozenset())
-    rows = candidate_rows(make_trace(), alike, 3)
+    listed = candidate_rows(make_trace(), alike, 3)
+    rows = pd.DataFrame(listed)
     assert rows["prob"].tolist() == pytest.approx([0.4, 0.3, 0.15, 0.15], abs=1e-7)
-    after, before = candidates_figure(rows).data
+    after, before = candidates_figure(listed).data
     assert list(after.y) == list(before.y) == [0, 1, 2, 3]
     assert after.x == pytest.approx([0.4, 0.3, 0.15, 0.15], abs=1e-7)
 
@@ -115,8 +121,8 @@ def test_two_tokens_with_the_same_label_stay_two_rows_and_two_bars():
 def test_bars_are_the_rows_probabilities():
     rows = candidate_rows(make_trace(top_k=2), VOCABULARY, 3)
     after, before = candidates_figure(rows).data
-    assert list(after.x) == rows["prob"].tolist()
-    assert list(before.x) == rows["uncut"].tolist()
+    assert list(after.x) == [row.prob for row in rows]
+    assert list(before.x) == [row.uncut for row in rows]
 
 
 def test_a_higher_temperature_shortens_the_first_bar_on_the_same_axis():
@@ -159,15 +165,13 @@ def shown_by_plotly(text: str) -> str:
 
 
 def hostile_figures() -> list[list[str]]:
-    """The labels of ten equal tokens, in the three places where the figures write them."""
+    """The labels of ten equal tokens, in the two places where the figure writes them."""
     trace = make_trace((0.1,) * len(HOSTILE))
     rows = candidate_rows(trace, make_vocabulary(*HOSTILE), len(HOSTILE))
-    bars, strip = candidates_figure(rows), draw_strip_figure(trace, rows)
+    bars = candidates_figure(rows)
     return [
         list(bars.layout.yaxis.ticktext),
         list(bars.data[0].customdata),
-        [name for name, _ in strip.data[0].customdata],
-        list(strip.data[0].text),
     ]
 
 
@@ -179,33 +183,25 @@ def test_no_label_brings_markup_into_a_figure():
 
 @pytest.mark.parametrize("rank", range(len(HOSTILE)), ids=HOSTILE)
 def test_plotly_shows_each_label_as_it_is(rank):
-    assert [shown_by_plotly(labels[rank]) for labels in hostile_figures()] == [HOSTILE[rank]] * 4
+    assert [shown_by_plotly(labels[rank]) for labels in hostile_figures()] == [HOSTILE[rank]] * 2
 
 
 @pytest.mark.parametrize("params", [settings for settings in SETTINGS if settings.get("temperature") != 0], ids=str)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_strip_is_full_and_u_falls_in_the_chosen_segment(params, seed):
     trace = wide_trace(seed, **params)
-    strip = draw_strip_figure(trace, candidate_rows(trace, WIDE, 5))
-    (bars,) = strip.data
-    ends = np.array(bars.base) + np.array(bars.x)
-    assert bars.base[0] == 0
-    assert bars.base[1:] == pytest.approx(ends[:-1], abs=1e-12)
+    segments = draw_segments(trace, candidate_rows(trace, WIDE, 5))
+    lows, ends = [segment.low for segment in segments], [segment.low + segment.width for segment in segments]
+    assert lows[0] == 0
+    assert lows[1:] == pytest.approx(ends[:-1], abs=1e-12)
     assert ends[-1] == pytest.approx(1, abs=1e-9)
-    (chosen,) = (rank for rank, colour in enumerate(bars.marker.color) if colour == CHOSEN)
-    assert (bars.base[chosen], bars.x[chosen]) == pytest.approx((trace.choice.low, trace.choice.probability), abs=1e-12)
-    assert bars.base[chosen] - 1e-12 <= trace.u <= ends[chosen] + 1e-12
-    assert strip.layout.shapes[0].x0 == strip.layout.shapes[0].x1 == trace.u
+    (chosen,) = (segment for segment in segments if segment.chosen)
+    assert (chosen.low, chosen.width) == pytest.approx((trace.choice.low, trace.choice.probability), abs=1e-12)
+    assert chosen.low - 1e-12 <= trace.u <= chosen.low + chosen.width + 1e-12
 
 
 def test_the_strip_goes_by_decreasing_probability_and_leaves_cut_tokens_out():
     trace = make_trace((0.1, 0.4, 0.3, 0.2), top_k=3)
-    (bars,) = draw_strip_figure(trace, candidate_rows(trace, VOCABULARY, 4)).data
-    assert bars.x == pytest.approx([4 / 9, 3 / 9, 2 / 9], abs=1e-7)
-    assert [name for name, _ in bars.customdata] == ["␣lit", "␣tapis", "␣sol"]
-
-
-def test_narrow_segments_carry_no_text():
-    trace = make_trace((0.9, 0.06, 0.04))
-    (bars,) = draw_strip_figure(trace, candidate_rows(trace, VOCABULARY, 3)).data
-    assert list(bars.text) == ["␣can", "␣lit", ""]
+    segments = draw_segments(trace, candidate_rows(trace, VOCABULARY, 4))
+    assert [segment.width for segment in segments] == pytest.approx([4 / 9, 3 / 9, 2 / 9], abs=1e-7)
+    assert [segment.label for segment in segments] == ["␣lit", "␣tapis", "␣sol"]
