@@ -7,6 +7,11 @@ import numpy as np
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     """exp(scores) normalised to sum 1, in float64. At least one score must be finite."""
+    finite = scores > -np.inf
+    if not finite.all():
+        probs = np.zeros(len(scores))
+        probs[finite] = softmax(scores[finite])
+        return probs
     probs = np.subtract(scores, scores.max(), dtype=np.float64)
     np.exp(probs, out=probs)
     probs /= probs.sum()
@@ -42,20 +47,16 @@ def largest(scores: np.ndarray, count: int) -> np.ndarray:
     return candidates[np.argsort(-scores[candidates], kind="stable")][:count]
 
 
-def growing_heads(scores: np.ndarray, floor: float) -> Iterator[np.ndarray]:
-    """`largest(scores, n)` for growing n, up to every score above `floor`: -inf for scores, 0 for probabilities.
+def descending_heads(probs: np.ndarray) -> Iterator[np.ndarray]:
+    """The largest probabilities, sorted downwards, more and more of them; the last head holds all that are not 0.
 
-    A nucleus or a draw nearly always ends among the first thousand tokens, and sorting 262,144 of them costs as much as
-    everything else in a step. So callers take heads until one is long enough. Cut tokens are set aside first: selecting among
-    that many equal values is slow.
+    A nucleus or a draw nearly always ends among the first thousand tokens, and sorting 262,144 of them costs more than everything
+    else in a step. So callers take heads until one is long enough. Zeros are set aside first: selecting among that many equal
+    values is slow.
     """
-    above = scores > floor
-    ids = None if above.all() else np.flatnonzero(above)
-    candidates = scores if ids is None else scores[ids]
-    count = 1024
-    while True:
-        head = largest(candidates, count)
-        yield head if ids is None else ids[head]
-        if count >= len(candidates):
-            return
-        count *= 16
+    positive = probs > 0
+    values = probs if positive.all() else probs[positive]
+    for count in (1_024, 16_384):
+        if count < len(values):
+            yield np.sort(np.partition(values, len(values) - count)[len(values) - count :])[::-1]
+    yield np.sort(values)[::-1]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inference.distributions import growing_heads
+from inference.distributions import descending_heads
 from inference.records import Draw
 
 
@@ -23,11 +23,13 @@ def choose_greedy(scores: np.ndarray, probs: np.ndarray) -> Draw:
 
 def draw_inverse_cdf(probs: np.ndarray, u: float) -> Draw:
     """The token whose segment holds u, when kept tokens lie end to end on [0, 1) by decreasing probability, ties by increasing id."""
-    for head in growing_heads(probs, floor=0.0):
-        ends = np.cumsum(probs[head])
+    for head in descending_heads(probs):
+        ends = np.cumsum(head)
         if u < ends[-1]:
             break
     # Rounding can leave the whole line a hair short of 1: a u beyond it falls on the last token.
     rank = min(int(np.searchsorted(ends, u, side="right")), len(head) - 1)
-    token_id = int(head[rank])
-    return Draw(token_id, float(probs[token_id]), float(ends[rank - 1]) if rank else 0.0)
+    probability = head[rank]
+    rank_among_equals = rank - int(np.count_nonzero(probs > probability))
+    token_id = int(np.flatnonzero(probs == probability)[rank_among_equals])
+    return Draw(token_id, float(probability), float(ends[rank - 1]) if rank else 0.0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from inference.distributions import growing_heads, softmax
+from inference.distributions import descending_heads, softmax
 from inference.drawing import choose_greedy, draw_inverse_cdf, uniform
 from inference.records import SamplingParams, Scores, Stage, StepTrace
 
@@ -52,15 +52,14 @@ def apply_top_p(scores: np.ndarray, top_p: float) -> np.ndarray:
     if top_p >= 1:
         return scores
     probs = softmax(scores)
-    for head in growing_heads(scores, floor=-np.inf):
-        mass = np.cumsum(probs[head])
+    for head in descending_heads(probs):
+        mass = np.cumsum(head)
         if mass[-1] >= top_p:
             break
     size = min(int(np.searchsorted(mass, top_p, side="left")) + 1, len(head))
-    threshold = scores[head[size - 1]]
-    kept = scores > threshold
-    ties = np.flatnonzero(scores == threshold)
-    kept[ties[len(ties) - (size - np.count_nonzero(kept)) :]] = True
+    kept = probs > head[size - 1]
+    equals = np.flatnonzero(probs == head[size - 1])
+    kept[equals[len(equals) - (size - np.count_nonzero(kept)) :]] = True
     return _keep(scores, kept)
 
 

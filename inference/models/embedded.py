@@ -6,7 +6,6 @@ fast: float32 safetensors and a tokenizer.json. Each file is written beside its 
 making the same file.
 """
 
-import ctypes
 import errno
 import hashlib
 import json
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
+from inference.allocator import release_free_memory
 from inference.errors import UserError
 from inference.formatting import number
 from inference.models.gguf_file import GgufFile, GgufTensor
@@ -94,17 +94,10 @@ def load(report: Report = lambda step, fraction: None, folder: Path | None = Non
     from inference.models.hf import DTYPES, HfModel
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    _release_free_memory()
+    release_free_memory()
     report("load", 0.5)
     model = Gemma3ForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype], local_files_only=True)
     return HfModel(model, tokenizer, NAME, GGUF_SHA256[:12])
-
-
-def _release_free_memory() -> None:
-    """Reading tokenizer.json leaves 200 MB free inside the C library; give them back before the weights come in."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):  # glibc only
-        libc.malloc_trim(0)
 
 
 def _missing(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from inference.allocator import reuse_large_blocks
 from inference.errors import UserError
 from inference.models.base import Forward, ModelInfo, State
 from inference.records import Scores
@@ -27,6 +28,7 @@ class HfModel:
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer, name: str, revision: str):
+        reuse_large_blocks()
         self.model = model.eval()
         config = model.config.get_text_config()
         eos_ids = model.generation_config.eos_token_id

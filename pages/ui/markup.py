@@ -22,6 +22,11 @@ def element(tag: str, *children: str, **attributes: str | None) -> Html:
     return Html(f"<{tag}{written}>{inner}</{tag}>")
 
 
+def lesson(name: str) -> str:
+    """The French prose of `assets/lessons/`, in Markdown."""
+    return (ASSETS / "lessons" / f"{name}.md").read_text(encoding="utf-8")
+
+
 def show(markup: Html) -> None:
     st.html(markup)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from inference.distributions import entropy_bits, growing_heads, kl_divergence, largest, log_softmax, softmax
+from inference.distributions import descending_heads, entropy_bits, kl_divergence, largest, log_softmax, softmax
 
 INF = np.inf
 
@@ -120,19 +120,17 @@ def test_largest_agrees_with_a_full_stable_sort():
 
 
 @pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 20_000])
-def test_growing_heads_are_prefixes_of_the_full_order_and_end_with_all_of_it(size):
-    scores = np.random.default_rng(3).integers(0, 500, size=size).astype(np.float64)
-    order = np.argsort(-scores, kind="stable").tolist()
-    heads = [head.tolist() for head in growing_heads(scores, floor=-INF)]
+def test_descending_heads_begin_the_full_order_and_end_with_all_of_it(size):
+    probs = np.random.default_rng(3).integers(1, 500, size=size) / 500
+    order = sorted(probs.tolist(), reverse=True)
+    heads = [head.tolist() for head in descending_heads(probs)]
     assert all(head == order[: len(head)] for head in heads)
     assert heads[-1] == order
     assert [len(head) for head in heads] == sorted({len(head) for head in heads})
 
 
-@pytest.mark.parametrize("floor", [0.0, -INF])
-def test_growing_heads_leave_out_what_is_not_above_the_floor(floor):
-    entries = np.array([floor, 0.2, floor, 0.5, 0.2])
-    assert [head.tolist() for head in growing_heads(entries, floor)] == [[3, 1, 4]]
+def test_descending_heads_leave_zeros_out():
+    assert [head.tolist() for head in descending_heads(np.array([0.0, 0.2, 0.0, 0.5, 0.3]))] == [[0.5, 0.3, 0.2]]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +141,9 @@ def test_growing_heads_leave_out_what_is_not_above_the_floor(floor):
         entropy_bits,
         lambda values: kl_divergence(values, values),
         lambda values: largest(values, 2),
-        lambda values: list(growing_heads(values, 0.0)),
+        lambda values: list(descending_heads(values)),
     ],
-    ids=["softmax", "log_softmax", "entropy_bits", "kl_divergence", "largest", "growing_heads"],
+    ids=["softmax", "log_softmax", "entropy_bits", "kl_divergence", "largest", "descending_heads"],
 )
 def test_arguments_are_not_written_to(function):
     values = np.array([0.2, 0.5, 0.3, 0.0])
