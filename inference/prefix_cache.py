@@ -8,7 +8,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from inference.errors import UserError
 from inference.models.base import Forward, Model, State
 from inference.records import Scores
 
@@ -34,8 +33,6 @@ class PrefixCache:
     def scores_after(self, token_ids: Sequence[int]) -> Scores:
         """Scores of the token after `token_ids`. Raises `UserError` when there are none, or more than the model's context."""
         token_ids = tuple(token_ids)
-        if not token_ids:
-            raise UserError("Le texte ne contient aucun token. Écrivez au moins un caractère.")
         known = self._scores.get(token_ids)
         if known is not None:
             return known

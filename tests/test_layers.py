@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-BASICS = ("distributions", "errors", "escaping", "formatting", "records", "tokens")
+BASICS = ("allocator", "distributions", "errors", "escaping", "formatting", "records", "tokens")
 IN_BASICS = tuple(f"inference.{name}" for name in BASICS)
 ENGINES = ("torch", "transformers", "tokenizers", "safetensors", "gguf")
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from inference.errors import UserError
+from inference.formatting import count
 from inference.records import Scores
 from inference.tokens import Vocabulary
 
@@ -49,10 +51,20 @@ class Forward:
     state: State
 
 
+def checked_ids(info: ModelInfo, token_ids: Sequence[int], state: State | None) -> tuple[int, ...]:
+    """All the tokens read once `token_ids` follow those of `state`. Raises `UserError` when there are none to read, or too many."""
+    if not token_ids:
+        raise UserError("Le texte ne contient aucun token. Écrivez au moins un caractère.")
+    read = (state.token_ids if state else ()) + tuple(token_ids)
+    if len(read) > info.context_length:
+        raise UserError(f"Le texte dépasse le contexte du modèle, {count(info.context_length)} tokens. Raccourcissez-le.")
+    return read
+
+
 class Model(Protocol):
     """Prefill reads a whole prompt in one pass; decode reads one token more. Both leave the state they were given usable.
 
-    Both raise `UserError` past `info.context_length`, and are called by one thread at a time.
+    Both raise `UserError` when there is nothing to read or more than `info.context_length`, and are called by one thread at a time.
     """
 
     info: ModelInfo

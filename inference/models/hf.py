@@ -11,7 +11,7 @@ from transformers.utils import logging as transformers_logging
 
 from inference.allocator import reuse_large_blocks
 from inference.errors import UserError
-from inference.models.base import Forward, ModelInfo, State
+from inference.models.base import Forward, ModelInfo, State, checked_ids
 from inference.records import Scores
 from inference.tokens import Vocabulary, byte_level_bytes, sentencepiece_bytes
 
@@ -43,15 +43,12 @@ class HfModel:
         self.vocabulary = make_vocabulary(tokenizer, config.vocab_size)
 
     def prefill(self, token_ids: Sequence[int], state: State | None = None) -> Forward:
-        seen = state.token_ids if state else ()
-        token_ids = tuple(token_ids)
-        if len(seen) + len(token_ids) > self.info.context_length:
-            raise UserError(f"Le texte dépasse le contexte du modèle, {self.info.context_length} tokens. Raccourcissez-le.")
+        read = checked_ids(self.info, token_ids, state)
         cache = snapshot(state.payload) if state else DynamicCache(config=self.model.config)
         with torch.inference_mode():
-            output = self.model(torch.tensor([token_ids]), cache=cache, use_cache=True, logits_to_keep=1)
+            output = self.model(torch.tensor([list(token_ids)]), cache=cache, use_cache=True, logits_to_keep=1)
         logits = output.logits[0, -1].float().numpy()
-        return Forward(Scores(logits), State(seen + token_ids, cache, _nbytes(cache)))
+        return Forward(Scores(logits), State(read, cache, _nbytes(cache)))
 
     def decode(self, token_id: int, state: State) -> Forward:
         return self.prefill((token_id,), state)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from inference.errors import UserError
-from inference.models.base import Forward, ModelInfo, State
+from inference.models.base import Forward, ModelInfo, State, checked_ids
 from inference.records import Scores
 from inference.tokens import Vocabulary, sentencepiece_bytes
 
@@ -42,9 +42,7 @@ class ScriptedModel:
         self._rules = {tuple(self._ids[piece] for piece in rule["after"]): self._logits(rule["percent"]) for rule in scenario["rules"]}
 
     def prefill(self, token_ids: Sequence[int], state: State | None = None) -> Forward:
-        read = (state.token_ids if state else ()) + tuple(token_ids)
-        if len(read) > self.info.context_length:
-            raise UserError(f"Le texte dépasse le contexte du modèle, {self.info.context_length} tokens. Raccourcissez-le.")
+        read = checked_ids(self.info, token_ids, state)
         ending = next(read[start:] for start in range(len(read) + 1) if read[start:] in self._rules)
         return Forward(Scores(self._rules[ending]), State(read))
 
