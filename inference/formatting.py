@@ -25,6 +25,11 @@ def number(value: float, digits: int) -> str:
     return f"{MINUS}{text}" if value < 0 and any(digit in "123456789" for digit in text) else text
 
 
+def decimal(value: float) -> str:
+    """« 0,95 », « 1 », « 0,000001 »: as many digits as the value has."""
+    return f"{value:.12f}".rstrip("0").rstrip(".").replace(".", ",")
+
+
 def count(value: int) -> str:
     """« 262 144 »."""
     return number(value, 0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from inference.distributions import entropy_bits, softmax
 from inference.errors import InvalidParameter
+from inference.formatting import decimal
 
 MIN_TEMPERATURE = 1e-6
 """The smallest that is divided by; 0 is greedy. Below, dividing a logit would overflow."""
@@ -221,7 +222,7 @@ def _require_number(field: str, name: str, value, low: float, high: float) -> No
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or not low <= value <= high:
-        raise InvalidParameter(field, f"{name} est un nombre entre {_fr(low)} et {_fr(high)}.")
+        raise InvalidParameter(field, f"{name} est un nombre entre {decimal(low)} et {decimal(high)}.")
 
 
 def _require_integer(field: str, name: str, value, low: int, high: int) -> None:
@@ -229,7 +230,3 @@ def _require_integer(field: str, name: str, value, low: int, high: int) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidParameter(field, f"{name} est un nombre entier entre {low} et {high}.")
-
-
-def _fr(value: float) -> str:
-    return f"{value:g}".replace(".", ",")

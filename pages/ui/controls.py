@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from inference.formatting import decimal
 from inference.records import MAX_NEW_TOKENS, MAX_SEED, MAX_STOP_LENGTH, MAX_STOP_SEQUENCES
 from inference.tokens import visible
 from pages.ui import session
@@ -13,30 +14,28 @@ _KEEP = {"persist_state": "session"}
 
 def sampling_controls(vocab_size: int) -> None:
     """Temperature, cuts, penalty, order and seed."""
-    st.slider("Température", 0.0, 2.0, step=0.05, format="%.3g", key=session.key("temperature"), help=_TEMPERATURE_HELP, **_KEEP)
-    top_k = session.get(session.key("top_k"))
-    st.select_slider(
-        "Top-k",
-        sorted({*(stop for stop in _TOP_K_STOPS if stop < vocab_size), top_k}),
-        format_func=lambda value: str(value) if value else "non",
-        key=session.key("top_k"),
-        help="Garde les k tokens les plus probables. « non » : l’étape est désactivée.",
-        **_KEEP,
-    )
-    st.slider("Top-p", 0.0, 1.0, step=0.01, format="%.3g", key=session.key("top_p"), help=_TOP_P_HELP, **_KEEP)
-    st.slider("Min-p", 0.0, 1.0, step=0.01, format="%.3g", key=session.key("min_p"), help=_MIN_P_HELP, **_KEEP)
-    st.slider(
-        "Pénalité de répétition",
-        0.5,
-        2.0,
-        step=0.05,
-        format="%.3g",
-        key=session.key("repetition_penalty"),
-        help="Divise le logit des tokens déjà présents dans le texte (le multiplie s’il est négatif). 1 : désactivée.",
-        **_KEEP,
-    )
+    _stage_slider("Température", "temperature", _steps(0, 2, 0.05), _TEMPERATURE_HELP)
+    _stage_slider("Top-k", "top_k", [stop for stop in _TOP_K_STOPS if stop < vocab_size], _TOP_K_HELP)
+    _stage_slider("Top-p", "top_p", _steps(0, 1, 0.01), _TOP_P_HELP)
+    _stage_slider("Min-p", "min_p", _steps(0, 1, 0.01), _MIN_P_HELP)
+    _stage_slider("Pénalité de répétition", "repetition_penalty", _steps(0.5, 2, 0.05), _PENALTY_HELP)
     st.selectbox("Ordre des étapes", list(ORDER_NAMES), format_func=ORDER_NAMES.get, key=session.key("order"), **_KEEP)
     st.number_input("Graine", 0, MAX_SEED, step=1, key=session.key("seed"), help=_SEED_HELP, **_KEEP)
+
+
+def _stage_slider(label: str, name: str, stops: list[float], help_text: str) -> None:
+    """A slider over `stops`, plus the value an address asked for; « non » where the stage is off."""
+    off = session.NEUTRAL[name]
+
+    def shown(value: float) -> str:
+        return "non" if value == off and name != "temperature" else decimal(value)
+
+    options = sorted({*stops, session.get(session.key(name))})
+    st.select_slider(label, options, format_func=shown, key=session.key(name), help=help_text, **_KEEP)
+
+
+def _steps(low: float, high: float, step: float) -> list[float]:
+    return [round(low + step * position, 2) for position in range(round((high - low) / step) + 1)]
 
 
 def stop_controls() -> None:
@@ -60,9 +59,11 @@ _TEMPERATURE_HELP = (
     "Divise tous les logits. Sous 1 le favori écrase les autres, au-dessus les outsiders remontent. "
     "0 : décodage glouton, sans division ni tirage."
 )
+_TOP_K_HELP = "Garde les k tokens les plus probables. « non » : l’étape est désactivée."
+_PENALTY_HELP = "Divise le logit des tokens déjà présents dans le texte (le multiplie s’il est négatif). « non » : désactivée."
 _TOP_P_HELP = (
     "Garde le plus petit groupe de tokens dont les probabilités cumulées atteignent p, celui qui franchit p compris. "
-    "1 : désactivé. 0 : le favori seul."
+    "« non » : désactivé. 0 : le favori seul."
 )
-_MIN_P_HELP = "Garde les tokens au moins « min-p » fois aussi probables que le favori. 0 : désactivé."
+_MIN_P_HELP = "Garde les tokens au moins « min-p » fois aussi probables que le favori. « non » : désactivé."
 _SEED_HELP = "Fixe le nombre u de chaque étape. Elle fige le tirage au sort, pas l’arithmétique."

@@ -9,7 +9,7 @@ from inference.sentence import Sentence
 
 MAX_UNDO = 200
 
-_NEUTRAL = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+NEUTRAL = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
 """Where a slider stands when its stage is off."""
 
 
@@ -58,7 +58,7 @@ def key(name: str) -> str:
 
 def write_settings(params: SamplingParams, rules: StopRules) -> None:
     """Put settings into their widgets. Only before the widgets are drawn, or from a callback."""
-    for name, neutral in _NEUTRAL.items():
+    for name, neutral in NEUTRAL.items():
         value = getattr(params, name)
         st.session_state[key(name)] = neutral if value is None else value
     st.session_state[key("order")] = params.order
@@ -69,8 +69,8 @@ def write_settings(params: SamplingParams, rules: StopRules) -> None:
 
 def read_params() -> SamplingParams:
     """The settings as the widgets stand; a slider at its neutral value is a stage that is off."""
-    values = {name: st.session_state[key(name)] for name in _NEUTRAL}
-    stages = {name: None if value == _NEUTRAL[name] and name != "temperature" else value for name, value in values.items()}
+    values = {name: st.session_state[key(name)] for name in NEUTRAL}
+    stages = {name: None if value == NEUTRAL[name] and name != "temperature" else value for name, value in values.items()}
     return SamplingParams(**stages, order=st.session_state[key("order")], seed=st.session_state[key("seed")])
 
 

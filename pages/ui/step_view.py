@@ -37,8 +37,10 @@ def _strip(trace: StepTrace, rows: list[CandidateRow]) -> Html:
     segments = (_segment(segment) for segment in draw_segments(trace, rows))
     needle = element("div", element("span", f"u = {number(trace.u, 4)}", class_="u"), class_="needle", style=f"left:{trace.u:.4%}")
     drawn = next(row for row in rows if row.chosen)
-    caption = f"u = {number(trace.u, 4)} tombe sur « {drawn.label} », {percent(drawn.prob)}."
-    return element("figure", element("div", *segments, needle, class_="strip", role="img", aria_label=caption), class_="draw")
+    bars = element("div", *segments, needle, class_="strip", aria_hidden="true")
+    drawn_with = f", tiré avec une probabilité de {percent(drawn.prob)}."
+    caption = element("figcaption", f"u = {number(trace.u, 4)} tombe sur ", element("strong", drawn.label), drawn_with)
+    return element("figure", bars, caption, class_="draw")
 
 
 def _segment(segment: Segment) -> Html:
