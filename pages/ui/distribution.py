@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from inference.charts.candidates import REST, CandidateRow, candidate_rows, candidates_figure, full_table
+from inference.equivalent_code import transformers_code
 from inference.escaping import markdown_text
 from inference.export import sentence_record
 from inference.formatting import number, percent, plural
@@ -127,6 +128,8 @@ def _downloads(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, 
         return json.dumps(sentence_record(sentence, scorer, params, rules), ensure_ascii=False, indent=1)
 
     with st.container():
+        st.caption("Le programme transformers équivalent")
+        st.code(transformers_code(sentence.prompt, params, rules), language="python")
         st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
 
