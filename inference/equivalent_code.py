@@ -1,9 +1,6 @@
 """The transformers program that does what the page does, for whoever wants to take it home."""
 
-from inference.records import SamplingParams, StopRules
-from inference.sampling import ORDERS
-
-HUB_ID = "google/gemma-3-270m"
+from inference.records import ORDERS, SamplingParams, StopRules
 
 _PROCESSORS = {
     "repetition_penalty": "RepetitionPenaltyLogitsProcessor",
@@ -14,22 +11,24 @@ _PROCESSORS = {
 }
 
 
-def transformers_code(prompt: str, params: SamplingParams, rules: StopRules, model: str = HUB_ID) -> str:
-    """A Python program, with French comments. Its processors, in the order asked for, give our distribution exactly; its draws
-    come from torch's own generator, and are others than ours even under the same seed."""
+def transformers_code(prompt: str, params: SamplingParams, rules: StopRules, model: str, dtype: str) -> str:
+    """A Python program, with French comments. Its processors, in the order asked for, give our distribution exactly on the same
+    weights; its draws come from torch's own generator, and are others than ours even under the same seed.
+
+    `model` is a hub id or a folder, `dtype` a name of torch's.
+    """
     stages = [(name, value) for name in ORDERS[params.order] if (value := getattr(params, name)) is not None and _has_effect(name, value)]
     if params.is_greedy:
         stages = [(name, value) for name, value in stages if name == "repetition_penalty"]
-    imports = ", ".join(
-        sorted({"AutoModelForCausalLM", "AutoTokenizer", "LogitsProcessorList", *(_PROCESSORS[name] for name, _ in stages)})
-    )
+    used = [_PROCESSORS[name] for name, _ in stages]
+    imports = ", ".join(sorted({"AutoModelForCausalLM", "AutoTokenizer", "LogitsProcessorList", *used}))
     listed = "".join(f"\n    {processor}({value!r})," for processor, (_, value) in zip(used, stages))
     stop = f"\n    stop_strings={list(rules.stop_sequences)!r},\n    tokenizer=tokenizer," if rules.stop_sequences else ""
     return f"""import torch
 from transformers import {imports}
 
 tokenizer = AutoTokenizer.from_pretrained({model!r})
-model = AutoModelForCausalLM.from_pretrained({model!r}, dtype=torch.float32)
+model = AutoModelForCausalLM.from_pretrained({model!r}, dtype=torch.{dtype})
 inputs = tokenizer({prompt!r}, return_tensors="pt")
 
 # Les étapes, dans leur ordre.
@@ -40,7 +39,7 @@ output = model.generate(
     **inputs,
     do_sample={not params.is_greedy},
     logits_processor=processors,
-    top_k=0,  # sinon generate ajoute son propre top-k de 50
+    temperature=1.0, top_k=0, top_p=1.0, min_p=None, repetition_penalty=1.0,  # rien de plus que ces étapes
     max_new_tokens={rules.max_new_tokens},{stop}
 )
 print(tokenizer.decode(output[0], skip_special_tokens=True))

@@ -2,9 +2,8 @@
 
 from inference.distributions import largest
 from inference.generation import Scorer
-from inference.records import SamplingParams, StopRules
-from inference.sampling import ORDERS, run_pipeline
-from inference.sentence import Sentence
+from inference.records import ORDERS, SamplingParams, StopRules
+from inference.sentence import Sentence, next_step
 
 CANDIDATES = 20
 
@@ -16,8 +15,7 @@ def sentence_record(sentence: Sentence, scorer: Scorer, params: SamplingParams, 
     """
     steps = []
     for step, choice in enumerate(sentence.choices):
-        context = sentence.rewound(step).token_ids
-        trace = run_pipeline(scorer.scores_after(context), params, context, step)
+        trace = next_step(sentence.rewound(step), scorer, params)
         steps.append(
             {
                 "step": step,

@@ -7,7 +7,7 @@ from inference.errors import InvalidParameter
 from inference.records import MAX_NEW_TOKENS, MAX_STOP_SEQUENCES, SamplingParams, StopRules
 from inference.sentence import Choice
 
-MAX_PROMPT_CHARACTERS = 1_500
+MAX_LINKED_CHARACTERS = 1_500
 """Longer prompts are left out of the address: browsers and chat programs cut long ones."""
 
 DEFAULT_PARAMS = SamplingParams(temperature=1.0, top_p=0.9)
@@ -42,14 +42,19 @@ class LinkState:
     problems: tuple[str, ...] = ()
 
 
+def holds_text(prompt: str, choices: tuple[Choice, ...]) -> bool:
+    """Whether an address has room for the whole text."""
+    return len(prompt) <= MAX_LINKED_CHARACTERS and len(choices) <= MAX_NEW_TOKENS
+
+
 def to_query(prompt: str, choices: tuple[Choice, ...], params: SamplingParams, rules: StopRules, source: str) -> dict[str, str | list[str]]:
     """The query parameters of a state; values at their default are left out."""
     query: dict[str, str | list[str]] = {}
     if source != "modele":
         query["source"] = source
-    if len(prompt) <= MAX_PROMPT_CHARACTERS:
+    if len(prompt) <= MAX_LINKED_CHARACTERS:
         query["texte"] = prompt
-        if 0 < len(choices) <= MAX_NEW_TOKENS:
+        if choices and holds_text(prompt, choices):
             query["suite"] = ".".join(f"{choice.token_id}{'f' if choice.forced else ''}" for choice in choices)
     for key, (field, _) in _PARAM_KEYS.items():
         value = getattr(params, field)

@@ -13,6 +13,9 @@ from inference.records import Scores
 
 TokenIds = tuple[int, ...]
 
+ENTRY_BYTES = 1_000
+"""What an entry weighs besides its value and its key, so that a model without states cannot fill the memory with them."""
+
 
 class PrefixCache:
     """A `Scorer` over a model, bounded in memory: the least recently used scores and states go first.
@@ -42,7 +45,7 @@ class PrefixCache:
                 return known
             forward = self._forward(token_ids)
             self._scores.put(token_ids, forward.scores, forward.scores.logits.nbytes)
-            self._states.put(token_ids, forward.state, forward.state.nbytes)
+            self._keep(forward.state)
             return forward.scores
 
     def knows(self, token_ids: Sequence[int]) -> bool:
@@ -55,6 +58,14 @@ class PrefixCache:
             return self.model.prefill(token_ids)
         rest = token_ids[len(state.token_ids) :]
         return self.model.decode(rest[0], state) if len(rest) == 1 else self.model.prefill(rest, state)
+
+    def _keep(self, state: State) -> None:
+        """Keep a state, and let go of the one it grew from if this one can be cut back to it: a text then weighs once, not at each
+        of its tokens."""
+        self._states.put(state.token_ids, state, state.nbytes)
+        parent = state.token_ids[:-1]
+        if self._states.get(parent) is not None and self.model.truncate(state, len(parent)) is not None:
+            self._states.discard(parent)
 
     def _longest_state(self, token_ids: TokenIds) -> State | None:
         """The state that covers most of `token_ids`: one that was kept, or one cut back to the tokens it shares with them."""
@@ -92,7 +103,13 @@ class _ByteBoundedLru:
             self._entries.move_to_end(key)
             return self._entries[key][0]
 
+    def discard(self, key: TokenIds) -> None:
+        with self._lock:
+            _, freed = self._entries.pop(key, (None, 0))
+            self._bytes -= freed
+
     def put(self, key: TokenIds, value, nbytes: int) -> None:
+        nbytes += ENTRY_BYTES + 8 * len(key)
         with self._lock:
             _, replaced = self._entries.pop(key, (None, 0))
             self._entries[key] = (value, nbytes)

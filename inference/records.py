@@ -14,6 +14,14 @@ from inference.distributions import entropy_bits, softmax
 from inference.errors import InvalidParameter
 from inference.formatting import decimal
 
+ORDERS: dict[str, tuple[str, ...]] = {
+    # transformers, generation/utils.py: processors first, then the warpers.
+    "huggingface": ("repetition_penalty", "temperature", "top_k", "top_p", "min_p"),
+    # llama.cpp, common/common.h: penalties … top_k … top_p, min_p … temperature.
+    "llamacpp": ("repetition_penalty", "top_k", "top_p", "min_p", "temperature"),
+}
+"""In which order the stages run: the temperature moves, and with it what top-p and min-p cut."""
+
 MIN_TEMPERATURE = 1e-6
 """The smallest that is divided by; 0 is greedy. Below, dividing a logit would overflow."""
 MAX_TEMPERATURE = 2.0
@@ -33,7 +41,7 @@ class SamplingParams:
     top_p              in [0, 1]; 1 changes nothing, 0 leaves the most likely token alone.
     min_p              in [0, 1], a share of the favourite's probability.
     repetition_penalty in [0.5, 2]; 1 changes nothing.
-    order              a key of `sampling.ORDERS`.
+    order              a key of `ORDERS`.
     seed               an integer in [0, 2**32 - 1]; it fixes the draws, not the arithmetic.
 
     Raises `InvalidParameter`, so that a link or a file can be read straight into this record.
@@ -58,7 +66,7 @@ class SamplingParams:
         _require_integer("seed", "La graine", self.seed, 0, MAX_SEED)
         if self.seed is None:
             raise InvalidParameter("seed", "La graine est un nombre entier.")
-        if self.order not in ("huggingface", "llamacpp"):
+        if self.order not in ORDERS:
             raise InvalidParameter("order", "L’ordre des étapes est « huggingface » ou « llamacpp ».")
 
     @property
@@ -185,7 +193,10 @@ class StepTrace:
 
     @cached_property
     def uncut_probs(self) -> np.ndarray:
-        """What the first cut looks at: a softmax over the whole vocabulary, divided by the temperature only if that comes first."""
+        """What the first cut looks at: a softmax over the whole vocabulary, divided by the temperature only if that comes first.
+
+        Where the model keeps tokens to itself, over those it told: see `is_exact`.
+        """
         return softmax(self.before("top_k"))
 
     @cached_property
@@ -213,9 +224,10 @@ class StepTrace:
 
     @property
     def is_exact(self) -> bool:
-        """Whether `probs` is exact. An engine that tells only its best N is exact once top-k cuts within those N."""
-        top_k = self.params.top_k
-        return self.scores.is_complete or (top_k is not None and top_k <= self.scores.known_count)
+        """Whether `probs` is exact. An engine that tells only its best N is, once top-k cuts within those N and no penalty has
+        moved a known token below one it kept to itself."""
+        top_k, penalty = self.params.top_k, self.params.repetition_penalty
+        return self.scores.is_complete or (top_k is not None and top_k <= self.scores.known_count and penalty in (None, 1))
 
 
 def _require_number(field: str, name: str, value, low: float, high: float) -> None:

@@ -10,15 +10,7 @@ import numpy as np
 
 from inference.distributions import descending_heads, softmax
 from inference.drawing import choose_greedy, draw_inverse_cdf, uniform
-from inference.records import SamplingParams, Scores, Stage, StepTrace
-
-ORDERS: dict[str, tuple[str, ...]] = {
-    # transformers, generation/utils.py: processors first, then the warpers.
-    "huggingface": ("repetition_penalty", "temperature", "top_k", "top_p", "min_p"),
-    # llama.cpp, common/common.h: penalties … top_k … top_p, min_p … temperature.
-    "llamacpp": ("repetition_penalty", "top_k", "top_p", "min_p", "temperature"),
-}
-"""In which order the stages run: the temperature moves, and with it what top-p and min-p cut."""
+from inference.records import ORDERS, SamplingParams, Scores, Stage, StepTrace
 
 
 def apply_repetition_penalty(scores: np.ndarray, penalty: float, seen_ids: Sequence[int]) -> np.ndarray:

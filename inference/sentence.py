@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from inference.errors import UserError
 from inference.formatting import count
 from inference.generation import Scorer
-from inference.records import SamplingParams, model_distribution
+from inference.records import SamplingParams, StepTrace, model_distribution
 from inference.sampling import run_pipeline
 from inference.tokens import replace_surrogates
 
@@ -69,9 +69,14 @@ def open_sentence(prompt: str, scorer: Scorer) -> Sentence:
     return Sentence(replace_surrogates(prompt), prompt_ids)
 
 
+def next_step(sentence: Sentence, scorer: Scorer, params: SamplingParams) -> StepTrace:
+    """The step after this text: the distribution of its next token under these settings, and the token they choose."""
+    return run_pipeline(scorer.scores_after(sentence.token_ids), params, sentence.token_ids, len(sentence.choices))
+
+
 def written(sentence: Sentence, scorer: Scorer, params: SamplingParams) -> Sentence:
     """The text with one token more: the one these settings choose."""
-    trace = run_pipeline(scorer.scores_after(sentence.token_ids), params, sentence.token_ids, len(sentence.choices))
+    trace = next_step(sentence, scorer, params)
     token_id = trace.choice.token_id
     return sentence.with_choice(Choice(token_id, float(trace.model_probs[token_id])))
 

@@ -67,13 +67,14 @@ class Vocabulary:
         return visible(token)
 
     @cached_property
-    def _labels(self) -> list[str]:
+    def labels(self) -> list[str]:
+        """Of every token, by id. The first call takes a second."""
         return [self.label(token_id) for token_id in range(self.size)]
 
     def search(self, text: str) -> list[int]:
         """Ids of the tokens whose label holds `text`, in which a space may be typed for « ␣ »; by id. The first call takes a second."""
         wanted = text.replace(" ", "␣")
-        return [token_id for token_id, label in enumerate(self._labels) if wanted in label]
+        return [token_id for token_id, label in enumerate(self.labels) if wanted in label]
 
     def labels_in_text(self, token_ids: Sequence[int]) -> list[str]:
         """A label for each token of a text. Where bytes complete a character, its last token also shows it: « ⟨0x98⟩ = 😀 »."""

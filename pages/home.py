@@ -5,7 +5,7 @@ import streamlit as st
 from inference.escaping import markdown_text
 from pages.ui.bench import read_link, show_bench
 from pages.ui.markup import lesson
-from pages.ui.resources import ILLUSTRATIVE, REAL, SOURCES, scorer_for
+from pages.ui.resources import ILLUSTRATIVE, REAL, SOURCES, is_default_model, scorer_for
 
 SOURCE_NAMES = {REAL: "Modèle réel", ILLUSTRATIVE: "Chiffres de la fiche (illustratifs)"}
 
@@ -26,6 +26,6 @@ if scorer.info.is_illustrative:
 else:
     st.caption(f"Modèle : {markdown_text(scorer.info.name)}, {scorer.info.dtype}, calculé ici.")
 show_bench(scorer, source)
-if not scorer.info.is_illustrative:
+if is_default_model(scorer):
     with st.expander("D’où viennent ces nombres"):
         st.markdown(lesson("precision"))

@@ -100,7 +100,7 @@ def full_table(trace: StepTrace, vocabulary: Vocabulary) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "token_id": np.arange(len(trace.probs)),
-            "label": [csv_text(vocabulary.label(token_id)) for token_id in range(len(trace.probs))],
+            "label": list(map(csv_text, vocabulary.labels)),
             "logit": trace.scores.logits,
             "scaled": trace.uncut_scores,
             "uncut": trace.uncut_probs,

@@ -18,7 +18,8 @@ class ModelInfo:
     revision        what makes two files of the same name different: a hash or a commit.
     dtype           "float32", "bfloat16"… or "" when there are no weights.
     context_length  longest text, in tokens, prompt included.
-    weights_bytes   what one decode step must read; tied tensors count once.
+    hub_id          where anyone gets the model, as transformers names it; the embedded one's original weights.
+    weights_bytes   of all parameters, tied tensors counted once: what a decode step reads in a dense model with tied embeddings.
     is_illustrative True when the figures were written by hand rather than computed.
     """
 
@@ -27,6 +28,7 @@ class ModelInfo:
     dtype: str
     context_length: int
     eos_ids: frozenset[int]
+    hub_id: str = ""
     weights_bytes: int = 0
     is_illustrative: bool = False
 

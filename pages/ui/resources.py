@@ -1,6 +1,7 @@
 """What all visitors share: the models, and what they have already computed."""
 
 import gc
+import logging
 import threading
 import time
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import streamlit as st
 from inference.errors import UserError
 from inference.escaping import markdown_text
 from inference.formatting import number
-from inference.models import open_model
+from inference.models import embedded, open_model
 from inference.models.scripted import ScriptedModel
 from inference.prefix_cache import PrefixCache
 from pages.ui.markup import ASSETS
@@ -52,7 +53,10 @@ class _Loading:
             scorer.scores_after(scorer.vocabulary.encode("Bonjour"))
             _leave_to_rest()
             self.scorer = scorer
-        except Exception as error:  # shown to the visitor by `_wait`
+        except UserError as error:
+            self.error = error
+        except Exception as error:
+            logging.exception("the model could not be loaded")
             self.error = error
         finally:
             self.finished.set()
@@ -90,6 +94,11 @@ def scorer_for(source: str) -> PrefixCache:
     return _illustrative() if source == ILLUSTRATIVE else _wait(_loading())
 
 
+def is_default_model(scorer: PrefixCache) -> bool:
+    """Whether this is the embedded model in the precision we chose for it."""
+    return (scorer.info.revision, scorer.info.dtype) == (embedded.REVISION, "float32")
+
+
 def _wait(loading: _Loading) -> PrefixCache:
     if not loading.finished.is_set():
         place = st.empty()
@@ -102,7 +111,12 @@ def _wait(loading: _Loading) -> PrefixCache:
     if isinstance(loading.error, UserError):
         st.error(markdown_text(str(loading.error)))
     else:
-        st.error("Le modèle n’a pas pu être chargé. Rechargez la page ; si cela dure, le détail ci-dessous dit pourquoi.")
-        st.exception(loading.error)
-    st.button("Réessayer", on_click=_loading.clear)
+        st.error("Le modèle n’a pas pu être chargé. Réessayez ; si cela dure, le journal du serveur dit pourquoi.")
+    st.button("Réessayer", on_click=_forget, args=(loading,))
     st.stop()
+
+
+def _forget(loading: _Loading) -> None:
+    """Let the next run load again, unless another visitor has already asked for it."""
+    if _loading() is loading:
+        _loading.clear()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
-from inference.records import SamplingParams, StopRules
+from inference.records import MAX_STOP_LENGTH, SamplingParams, StopRules
 from inference.sentence import Sentence
 
 MAX_UNDO = 200
@@ -75,8 +75,9 @@ def read_params() -> SamplingParams:
 
 
 def read_rules() -> StopRules:
-    """Raises `InvalidParameter` when a stop sequence is too long."""
-    return StopRules(st.session_state[key("max_new_tokens")], tuple(st.session_state[key("stop_sequences")]))
+    """The stop rules as the widgets stand. A sequence too long is left out: the widget still shows it, the page says so."""
+    sequences = (sequence for sequence in st.session_state[key("stop_sequences")] if len(sequence) <= MAX_STOP_LENGTH)
+    return StopRules(st.session_state[key("max_new_tokens")], tuple(sequences))
 
 
 def has_settings() -> bool:

@@ -68,6 +68,26 @@ def move_temperature(page: Page, key: str, times: int, result: str) -> None:
     settled(page)
 
 
+def test_a_ticked_row_is_forgotten_when_the_rows_change(page):
+    """The rest is the last of 17 rows, then of 16: a position kept from one table to the next would point outside."""
+    open_page(page, "?source=fiche&t=2&p=non&graine=4")
+    page.locator("[data-testid=stDataFrame]").click(position={"x": 18, "y": 35 * len(rows(page)) + 18})
+    settled(page)
+    move_temperature(page, "Home", 1, "0")
+    expect(page.get_by_text("Cochez une ligne")).to_be_visible()
+    assert len(rows(page)) == 16
+
+
+def test_undoing_a_prompt_puts_it_back_in_its_field(page):
+    open_page(page)
+    page.get_by_label("Texte de départ").fill("Bonjour")
+    press(page, "Écrire la suite")
+    wait_for_chips(page, 2)
+    press(page, "Annuler")
+    wait_for_chips(page, 6)
+    expect(page.get_by_label("Texte de départ")).to_have_value(PROMPT)
+
+
 def force_row(page: Page, token: str) -> None:
     """Tick the row of a token with the mouse, then confirm."""
     position = [row["token"] for row in rows(page)].index(token)

@@ -43,7 +43,7 @@ def run(code: str) -> tuple[str, dict]:
 
 @pytest.mark.parametrize("params", SETTINGS, ids=range(len(SETTINGS)))
 def test_its_processors_give_our_distribution(folder, scorer, params):
-    _, names = run(transformers_code(PROMPT, params, StopRules(1), folder))
+    _, names = run(transformers_code(PROMPT, params, StopRules(1), folder, "float32"))
     ids = scorer.vocabulary.encode(PROMPT)
     scores = scorer.scores_after(ids)
     theirs = names["processors"](torch.tensor([ids]), torch.from_numpy(scores.logits.astype(np.float64))[None])
@@ -52,13 +52,13 @@ def test_its_processors_give_our_distribution(folder, scorer, params):
 
 def test_greedy_prints_our_text_up_to_the_stop_sequence(folder, scorer):
     params, rules = SamplingParams(temperature=0, top_k=5), StopRules(12, ("gentil",))
-    printed, _ = run(transformers_code(PROMPT, params, rules, folder))
+    printed, _ = run(transformers_code(PROMPT, params, rules, folder, "float32"))
     ours = [trace.choice.token_id for trace, _ in generate(scorer, scorer.vocabulary.encode(PROMPT), params, rules)]
     assert printed == PROMPT + scorer.vocabulary.text(ours) + "\n"
 
 
 @pytest.mark.parametrize("prompt", ['"""', "'); import os; os.abort() #", "\\", "a\nb\x00", "é😀\u202e"])
 def test_a_hostile_prompt_stays_a_string(prompt):
-    code = transformers_code(prompt, SamplingParams(), StopRules(stop_sequences=(prompt,)))
+    code = transformers_code(prompt, SamplingParams(), StopRules(stop_sequences=(prompt,)), "a", "float32")
     compile(code, "program", "exec")
     assert f"tokenizer({prompt!r}, return" in code

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.link import DEFAULT_PARAMS, MAX_PROMPT_CHARACTERS, LinkState, from_query, to_query
+from inference.link import DEFAULT_PARAMS, MAX_LINKED_CHARACTERS, LinkState, from_query, to_query
 from inference.records import (
     MAX_NEW_TOKENS,
     MAX_SEED,
@@ -82,10 +82,10 @@ def test_an_empty_address_is_the_default_state():
     assert from_query({}, SOURCES) == LinkState(None, (), DEFAULT_PARAMS, StopRules(), "modele", ())
 
 
-@pytest.mark.parametrize("length", [MAX_PROMPT_CHARACTERS, MAX_PROMPT_CHARACTERS + 1])
+@pytest.mark.parametrize("length", [MAX_LINKED_CHARACTERS, MAX_LINKED_CHARACTERS + 1])
 def test_a_prompt_too_long_for_an_address_is_left_out_with_its_tokens(length):
     state = through_an_address("é" * length, (Choice(7, 0.5),), SamplingParams(seed=3), StopRules(), "modele")
-    fits = length <= MAX_PROMPT_CHARACTERS
+    fits = length <= MAX_LINKED_CHARACTERS
     assert state.prompt == ("é" * length if fits else None)
     assert state.token_ids == (((7, False),) if fits else ())
     assert (state.params.seed, state.problems) == (3, ())

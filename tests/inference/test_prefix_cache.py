@@ -10,7 +10,7 @@ import pytest
 
 from inference.errors import UserError
 from inference.models.base import Forward, State
-from inference.prefix_cache import PrefixCache
+from inference.prefix_cache import ENTRY_BYTES, PrefixCache
 
 STATE_BYTES = 100
 
@@ -145,8 +145,13 @@ def some_texts(count: int) -> list[tuple[int, ...]]:
     return [(token_id, 3) for token_id in range(count)]
 
 
+def weight(nbytes: int, length: int = 2) -> int:
+    """What an entry weighs: its value, its key of `length` tokens, and the rest."""
+    return nbytes + 8 * length + ENTRY_BYTES
+
+
 def test_scores_weigh_no_more_than_their_bound(scripted):
-    nbytes = scripted.prefill((2,)).scores.logits.nbytes
+    nbytes = weight(scripted.prefill((2,)).scores.logits.nbytes)
     counted = Counted(scripted)
     cache = PrefixCache(counted, max_score_bytes=3 * nbytes)
     alive = [weakref.ref(cache.scores_after(text)) for text in some_texts(20)]
@@ -154,14 +159,14 @@ def test_scores_weigh_no_more_than_their_bound(scripted):
 
 
 def test_states_weigh_no_more_than_their_bound(counted):
-    cache = PrefixCache(counted, max_state_bytes=4 * STATE_BYTES + 50)
+    cache = PrefixCache(counted, max_state_bytes=4 * weight(STATE_BYTES) + 50)
     for text in some_texts(20):
         cache.scores_after(text)
     assert [reference() is not None for reference in counted.results] == [False] * 16 + [True] * 4
 
 
 def test_the_scores_used_longest_ago_go_first(scripted, counted):
-    cache = PrefixCache(counted, max_score_bytes=2 * scripted.prefill((2,)).scores.logits.nbytes)
+    cache = PrefixCache(counted, max_score_bytes=2 * weight(scripted.prefill((2,)).scores.logits.nbytes))
     a, b, c = some_texts(3)
     for text in (a, b, a, c):
         cache.scores_after(text)
@@ -175,7 +180,7 @@ def test_the_scores_used_longest_ago_go_first(scripted, counted):
 def test_a_state_just_gone_on_from_is_not_the_first_to_go(scripted):
     """Past a sliding window no sibling can stand in for the parent of several branches."""
     counted = Counted(scripted, window=2)
-    cache = PrefixCache(counted, max_state_bytes=3 * STATE_BYTES)
+    cache = PrefixCache(counted, max_state_bytes=3 * weight(STATE_BYTES, 3))
     cache.scores_after((2, 3))
     for token_id in (4, 5, 6, 7):
         cache.scores_after((2, 3, token_id))
@@ -184,7 +189,9 @@ def test_a_state_just_gone_on_from_is_not_the_first_to_go(scripted):
 
 def test_a_text_read_again_weighs_once(scripted, counted):
     """Two texts take turns while only one's scores fit: both states fit ten times over, so both must still be there."""
-    cache = PrefixCache(counted, max_score_bytes=scripted.prefill((2,)).scores.logits.nbytes, max_state_bytes=10 * STATE_BYTES)
+    cache = PrefixCache(
+        counted, max_score_bytes=weight(scripted.prefill((2,)).scores.logits.nbytes, 3), max_state_bytes=10 * weight(STATE_BYTES, 3)
+    )
     for _ in range(30):
         cache.scores_after((2, 3, 4))
         cache.scores_after((5, 6, 7))
@@ -367,3 +374,25 @@ def test_a_change_before_the_window_is_read_again_in_full_and_right(model, long_
     scores = cache.scores_after(changed)
     assert passes == [(301, None)]
     assert np.array_equal(scores.logits, prefill(changed).scores.logits)
+
+
+def test_a_text_keeps_one_state_and_not_one_for_each_of_its_tokens(counted):
+    """Each state can be cut back to any before it, so the last stands for them all."""
+    cache = PrefixCache(counted)
+    for length in range(1, 12):
+        cache.scores_after(tuple(range(length)))
+    assert sum(reference() is not None for reference in counted.results) == 1
+
+
+def test_a_model_without_states_does_not_fill_the_memory(scripted):
+    cache = PrefixCache(scripted, max_score_bytes=20 * ENTRY_BYTES, max_state_bytes=20 * ENTRY_BYTES)
+    for text in some_texts(40):
+        cache.scores_after(text)
+    assert sum(cache.knows(text) for text in some_texts(40)) < 20
+
+
+def test_a_long_prompt_holds_no_more_memory_than_it_counts(model):
+    """A sliding layer keeps its last 511 tokens: not, behind them, the 1,200 that were read in the same pass."""
+    state = model.prefill((2,) + (1270,) * 1199).state
+    held = sum(layer.keys.untyped_storage().nbytes() + layer.values.untyped_storage().nbytes() for layer in state.payload.layers)
+    assert held == state.nbytes

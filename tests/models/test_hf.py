@@ -151,7 +151,7 @@ def test_rows_without_a_token_have_a_label_and_no_text(saved):
 
 def test_a_model_says_what_it_is(saved):
     model = load_pretrained(str(saved), None, "float32")
-    assert (model.info.name, model.info.dtype, model.info.context_length) == (str(saved), "float32", CONTEXT_LENGTH)
+    assert (model.info.name, model.info.dtype, model.info.context_length) == (saved.name, "float32", CONTEXT_LENGTH)
     assert model.info.eos_ids == {1}
     assert not model.info.is_illustrative
     assert model.info.weights_bytes == 4 * sum(parameter.numel() for parameter in model.model.parameters())
@@ -283,7 +283,7 @@ def test_the_environment_names_a_model_and_its_dtype(environment, saved):
     environment.setenv("INFERENCE_DTYPE", "bfloat16")
     reports = []
     model = open_model(lambda *report: reports.append(report))
-    assert (model.info.name, model.info.dtype) == (str(saved), "bfloat16")
+    assert (model.info.name, model.info.dtype) == (saved.name, "bfloat16")
     assert reports == [("load", 0.0)]
 
 
