@@ -9,16 +9,20 @@ from pages.ui import session
 
 ORDER_NAMES = {"huggingface": "Hugging Face : température d’abord", "llamacpp": "llama.cpp : température en dernier"}
 _TOP_K_STOPS = (0, 1, 2, 3, 5, 10, 20, 40, 50, 100, 200, 500, 1_000, 5_000, 20_000)
+_TEMPERATURE_STOPS = [round(0.05 * position, 2) for position in range(41)]
+_TOP_P_STOPS = [*(round(0.05 * position, 2) for position in range(20)), 0.98, 0.99, 1.0]
+_MIN_P_STOPS = [0.0, 0.01, 0.02, 0.05, *(round(0.1 * position, 1) for position in range(1, 11))]
+_PENALTY_STOPS = [round(0.1 * position, 1) for position in range(5, 21)]
 _KEEP = {"persist_state": "session"}
 
 
 def sampling_controls(vocab_size: int) -> None:
     """Temperature, cuts, penalty, order and seed."""
-    _stage_slider("Température", "temperature", _steps(0, 2, 0.05), _TEMPERATURE_HELP)
+    _stage_slider("Température", "temperature", _TEMPERATURE_STOPS, _TEMPERATURE_HELP)
     _stage_slider("Top-k", "top_k", [stop for stop in _TOP_K_STOPS if stop < vocab_size], _TOP_K_HELP)
-    _stage_slider("Top-p", "top_p", _steps(0, 1, 0.01), _TOP_P_HELP)
-    _stage_slider("Min-p", "min_p", _steps(0, 1, 0.01), _MIN_P_HELP)
-    _stage_slider("Pénalité de répétition", "repetition_penalty", _steps(0.5, 2, 0.05), _PENALTY_HELP)
+    _stage_slider("Top-p", "top_p", _TOP_P_STOPS, _TOP_P_HELP)
+    _stage_slider("Min-p", "min_p", _MIN_P_STOPS, _MIN_P_HELP)
+    _stage_slider("Pénalité de répétition", "repetition_penalty", _PENALTY_STOPS, _PENALTY_HELP)
     st.selectbox("Ordre des étapes", list(ORDER_NAMES), format_func=ORDER_NAMES.get, key=session.key("order"), **_KEEP)
     st.number_input("Graine", 0, MAX_SEED, step=1, key=session.key("seed"), help=_SEED_HELP, **_KEEP)
 
@@ -32,10 +36,6 @@ def _stage_slider(label: str, name: str, stops: list[float], help_text: str) -> 
 
     options = sorted({*stops, session.get(session.key(name))})
     st.select_slider(label, options, format_func=shown, key=session.key(name), help=help_text, **_KEEP)
-
-
-def _steps(low: float, high: float, step: float) -> list[float]:
-    return [round(low + step * position, 2) for position in range(round((high - low) / step) + 1)]
 
 
 def stop_controls() -> None:

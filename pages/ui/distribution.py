@@ -47,8 +47,8 @@ def show_distribution(scorer: PrefixCache, source: str, sentence: Sentence, rule
         if has_ended:
             st.caption("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution.")
             return
-        waiting = nullcontext() if scorer.knows(sentence.token_ids) else st.spinner("Le modèle lit le texte…", show_time=True)
-        with waiting:
+        is_quick = scorer.knows(sentence.token_ids) or scorer.knows(sentence.token_ids[:-1])
+        with nullcontext() if is_quick else st.spinner("Le modèle lit le texte…"):
             trace = next_step(sentence, scorer, params)
         _show_step(scorer, source, trace)
         with st.container(horizontal=True):
