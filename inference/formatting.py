@@ -1,6 +1,7 @@
 """Numbers as French readers expect them: decimal comma, narrow no-break spaces, and never a rounding that lies."""
 
 import math
+import re
 
 NARROW = "\u202f"
 MINUS = "\u2212"
@@ -33,6 +34,11 @@ def decimal(value: float) -> str:
 def count(value: int) -> str:
     """« 262 144 »."""
     return number(value, 0)
+
+
+def french(prose: str) -> str:
+    """Our own sentences with the spaces French printing wants: narrow and unbreakable inside « » and before ; : ! ? %."""
+    return re.sub(r" (?=[;:!?»%])|(?<=«) ", NARROW, prose)
 
 
 def plural(value: int, singular: str, plural_form: str | None = None) -> str:

@@ -101,7 +101,7 @@ def from_query(query: Mapping[str, list[str]], sources: tuple[str, ...]) -> Link
         refuse("stop", str(error))
     source = query.get("source", [sources[0]])[-1]
     if source not in sources:
-        refuse("source", "elle n’existe pas.")
+        refuse("source", "cette source n’existe pas.")
         source = sources[0]
     prompt = query["texte"][-1] if "texte" in query else None
     return LinkState(prompt, _read_tokens(query, refuse), SamplingParams(**values), rules, source, tuple(problems))

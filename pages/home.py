@@ -3,6 +3,7 @@
 import streamlit as st
 
 from inference.escaping import markdown_text
+from inference.formatting import french
 from pages.ui.bench import read_link, show_bench
 from pages.ui.markup import lesson
 from pages.ui.resources import ILLUSTRATIVE, REAL, SOURCES, is_default_model, scorer_for
@@ -22,9 +23,10 @@ source = st.segmented_control(
 )
 scorer = scorer_for(source)
 if scorer.info.is_illustrative:
-    st.badge("Illustratif : chiffres écrits à la main, choisis pour être lisibles", color="orange")
+    st.badge(french("Illustratif : chiffres écrits à la main, choisis pour être lisibles"), color="orange")
 else:
-    st.caption(f"Modèle : {markdown_text(scorer.info.name)}, {scorer.info.dtype}, calculé ici.")
+    weights = "poids quantifiés sur 4 bits, calculs en float32" if is_default_model(scorer) else scorer.info.dtype
+    st.caption(f"{french('Modèle :')} {markdown_text(scorer.info.name)}, {weights}, sur cette machine.")
 show_bench(scorer, source)
 if is_default_model(scorer):
     with st.expander("D’où viennent ces nombres"):

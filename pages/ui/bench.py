@@ -4,7 +4,7 @@ import streamlit as st
 
 from inference.errors import UserError
 from inference.escaping import markdown_text
-from inference.formatting import plural
+from inference.formatting import french, plural
 from inference.generation import find_stop
 from inference.link import from_query
 from inference.prefix_cache import PrefixCache
@@ -68,17 +68,19 @@ def _draw(scorer: PrefixCache, source: str) -> None:
 
     _prompt_form(scorer, bench, source)
     show(sentence_view(sentence, scorer.vocabulary))
+    if sentence.choices:
+        st.caption(french("Sous chaque token écrit : la probabilité que lui donnait le modèle, avant tout réglage."))
     _buttons(scorer, bench, stop)
     while bench.notices:
-        st.warning(markdown_text(bench.notices.pop(0)))
+        st.warning(markdown_text(french(bench.notices.pop(0))))
     if stop:
-        st.info(_stop_text(stop, rules, scorer))
+        st.info(french(_stop_text(stop, rules, scorer)))
     show_distribution(scorer, source, sentence, rules, has_ended=stop is not None and stop.kind in ("end_token", "context_length"))
 
 
 def _prompt_form(scorer: PrefixCache, bench: session.Bench, source: str) -> None:
     key, drawn = f"prompt_{source}", f"drawn_prompt_{source}"
-    if session.get(drawn) != bench.sentence.prompt:  # another text since: undone, redone, or from a link
+    if session.get(key) is None or session.get(drawn) != bench.sentence.prompt:  # undone, redone, from a link, or back from elsewhere
         session.put(key, bench.sentence.prompt)
         session.put(drawn, bench.sentence.prompt)
 
@@ -89,7 +91,7 @@ def _prompt_form(scorer: PrefixCache, bench: session.Bench, source: str) -> None
             bench.notices.append(str(error))
 
     with st.form(f"form_{source}", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_area("Texte de départ", key=key, placeholder=DEFAULT_PROMPT, height=68)
+        st.text_input("Texte de départ", key=key, placeholder=DEFAULT_PROMPT)
         st.form_submit_button("Écrire la suite", on_click=submit)
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from inference.formatting import decimal
+from inference.formatting import decimal, french
 from inference.records import MAX_NEW_TOKENS, MAX_SEED, MAX_STOP_LENGTH, MAX_STOP_SEQUENCES
 from inference.tokens import visible
 from pages.ui import session
@@ -23,8 +23,10 @@ def sampling_controls(vocab_size: int) -> None:
     _stage_slider("Top-p", "top_p", _TOP_P_STOPS, _TOP_P_HELP)
     _stage_slider("Min-p", "min_p", _MIN_P_STOPS, _MIN_P_HELP)
     _stage_slider("Pénalité de répétition", "repetition_penalty", _PENALTY_STOPS, _PENALTY_HELP)
-    st.selectbox("Ordre des étapes", list(ORDER_NAMES), format_func=ORDER_NAMES.get, key=session.key("order"), **_KEEP)
-    st.number_input("Graine", 0, MAX_SEED, step=1, key=session.key("seed"), help=_SEED_HELP, **_KEEP)
+    st.selectbox(
+        "Ordre des étapes", list(ORDER_NAMES), format_func=lambda order: french(ORDER_NAMES[order]), key=session.key("order"), **_KEEP
+    )
+    st.number_input("Graine", 0, MAX_SEED, step=1, key=session.key("seed"), help=french(_SEED_HELP), **_KEEP)
 
 
 def _stage_slider(label: str, name: str, stops: list[float], help_text: str) -> None:
@@ -35,7 +37,7 @@ def _stage_slider(label: str, name: str, stops: list[float], help_text: str) -> 
         return "non" if value == off and name != "temperature" else decimal(value)
 
     options = sorted({*stops, session.get(session.key(name))})
-    st.select_slider(label, options, format_func=shown, key=session.key(name), help=help_text, **_KEEP)
+    st.select_slider(label, options, format_func=shown, key=session.key(name), help=french(help_text), **_KEEP)
 
 
 def stop_controls() -> None:
@@ -64,7 +66,8 @@ _TEMPERATURE_HELP = (
 _TOP_K_HELP = "Garde les k tokens les plus probables. « non » : l’étape est désactivée."
 _PENALTY_HELP = "Divise le logit des tokens déjà présents dans le texte (le multiplie s’il est négatif). « non » : désactivée."
 _TOP_P_HELP = (
-    "Garde le plus petit groupe de tokens dont les probabilités cumulées atteignent p, celui qui franchit p compris. "
+    "Parmi les tokens encore en lice, ramenés à 100 %, garde le plus petit groupe dont les probabilités cumulées atteignent p, celui "
+    "qui franchit p compris. "
     "« non » : désactivé. 0 : le favori seul."
 )
 _MIN_P_HELP = "Garde les tokens au moins « min-p » fois aussi probables que le favori. « non » : désactivé."

@@ -13,7 +13,7 @@ from inference.distributions import largest
 from inference.equivalent_code import transformers_code
 from inference.escaping import markdown_text
 from inference.export import sentence_record
-from inference.formatting import number, percent, plural
+from inference.formatting import french, number, percent, plural
 from inference.link import DEFAULT_PARAMS, holds_text, to_query
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, StepTrace, StopRules
@@ -76,13 +76,16 @@ def _show_step(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
     rows = candidate_rows(trace, scorer.vocabulary, SHOWN)
     show(step_view(trace, rows))
     if not trace.is_exact:
-        st.caption(f"Ce moteur ne dit que ses {plural(trace.scores.known_count, 'token')} les plus probables : les autres manquent ici.")
+        st.caption(
+            french(f"Ce moteur ne dit que ses {plural(trace.scores.known_count, 'token')} les plus probables : les autres manquent ici.")
+        )
     view = st.segmented_control(
         "Vue", ("Tableau", "Barres"), default="Tableau", required=True, key="view", label_visibility="collapsed", persist_state="session"
     )
     if view == "Barres":
         st.plotly_chart(candidates_figure(rows), config=_PLAIN_CHART, key="bars")
     else:
+        force = st.container()
         event = st.dataframe(
             _readable(rows, trace),
             hide_index=True,
@@ -93,24 +96,25 @@ def _show_step(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
         )
         selected = [rows[position].token_id for position in event.selection.rows]
         if selected and selected[0] != REST:
-            _force_button(scorer, source, selected[0], "force_selected")
+            with force:
+                _force_button(scorer, source, selected[0], "force_selected")
         else:
-            st.caption("Cochez une ligne pour forcer ce token à la place du tirage.")
+            force.caption("Cochez la ligne d’un token pour le forcer à la place du tirage.")
 
 
 def _search(scorer: PrefixCache, source: str, trace: StepTrace) -> None:
-    wanted = st.text_input("Chercher dans tout le vocabulaire", key=f"search_{source}", placeholder=" fauteuil")
+    wanted = st.text_input("Chercher dans tout le vocabulaire", key=f"search_{source}", placeholder=" tapis")
     if not wanted:
         return
     found = scorer.vocabulary.search(wanted)
     if not found:
-        st.caption("Aucun token ne contient ce texte.")
+        st.caption(french("Aucun token ne contient ce texte : il s’écrit sans doute en plusieurs tokens."))
         return
 
     def describe(token_id: int) -> str:
         return f"{scorer.vocabulary.label(token_id)}  (id {token_id}, {percent(trace.uncut_probs[token_id])})"
 
-    title = f"{plural(len(found), 'token')}, du plus probable au moins probable"
+    title = plural(len(found), "token") + (f", dont voici les {SEARCH_SHOWN} plus probables" if len(found) > SEARCH_SHOWN else "")
     likeliest = np.array(found)[largest(trace.uncut_scores[found], SEARCH_SHOWN)].tolist()
     chosen = st.selectbox(title, likeliest, format_func=describe)
     _force_button(scorer, source, chosen, "force_found")
@@ -134,11 +138,11 @@ def _downloads(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, 
         return json.dumps(sentence_record(sentence, scorer, params, rules), ensure_ascii=False, indent=1)
 
     with st.container():
+        st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
+        st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
         if not scorer.info.is_illustrative:
             st.caption(CODE_CAPTION)
             st.code(transformers_code(sentence.prompt, params, rules, scorer.info.hub_id, scorer.info.dtype), language="python")
-        st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
-        st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
 
 
 def _readable(rows: list[CandidateRow], trace: StepTrace) -> pd.DataFrame:

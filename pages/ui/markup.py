@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from inference.escaping import html_text
+from inference.formatting import french
 
 ASSETS = Path(__file__).parents[2] / "assets"
 
@@ -24,7 +25,7 @@ def element(tag: str, *children: str, **attributes: str | None) -> Html:
 
 def lesson(name: str) -> str:
     """The French prose of `assets/lessons/`, in Markdown."""
-    return (ASSETS / "lessons" / f"{name}.md").read_text(encoding="utf-8")
+    return french((ASSETS / "lessons" / f"{name}.md").read_text(encoding="utf-8"))
 
 
 def show(markup: Html) -> None:

@@ -12,15 +12,21 @@ _READABLE_WIDTH = 0.05
 
 def step_view(trace: StepTrace, rows: list[CandidateRow]) -> Html:
     """The summary of the distribution, then the strip unless the step is greedy."""
-    strip = [] if trace.u is None else [_strip(trace, rows)]
-    return element("div", _summary(trace), *strip)
+    drawn = next(row for row in rows if row.chosen)
+    strip = [] if trace.u is None else [_strip(trace, rows, drawn)]
+    return element("div", _summary(trace, drawn), *strip)
 
 
-def _summary(trace: StepTrace) -> Html:
+def _summary(trace: StepTrace, drawn: CandidateRow) -> Html:
     total = f"{number(float(trace.probs.sum()) * 100, 4)}\u202f%"
     entropy = f"{number(trace.entropy_bits, 2)} bits"
     if trace.params.is_greedy:
-        figures = {"Décodage glouton": "ni division, ni coupe, ni tirage", "Entropie": entropy, "Somme": total}
+        figures = {
+            "Décodage glouton": "ni division, ni coupe, ni tirage",
+            "Choix": f"{drawn.label}, le plus probable, {percent(drawn.prob)}",
+            "Entropie, avant le choix": entropy,
+            "Somme": total,
+        }
     else:
         figures = {
             "Entropie": entropy,
@@ -33,12 +39,11 @@ def _summary(trace: StepTrace) -> Html:
     return element("dl", *pairs, class_="figures")
 
 
-def _strip(trace: StepTrace, rows: list[CandidateRow]) -> Html:
+def _strip(trace: StepTrace, rows: list[CandidateRow], drawn: CandidateRow) -> Html:
     segments = (_segment(segment) for segment in draw_segments(trace, rows))
     needle = element("div", element("span", f"u = {number(trace.u, 4)}", class_="u"), class_="needle", style=f"left:{trace.u:.4%}")
-    drawn = next(row for row in rows if row.chosen)
     bars = element("div", *segments, needle, class_="strip", aria_hidden="true")
-    drawn_with = f", tiré avec une probabilité de {percent(drawn.prob)}."
+    drawn_with = f", dont la probabilité après la coupe est {percent(drawn.prob)}."
     caption = element("figcaption", f"u = {number(trace.u, 4)} tombe sur ", element("strong", drawn.label), drawn_with)
     return element("figure", bars, caption, class_="draw")
 

@@ -74,7 +74,7 @@ def test_a_ticked_row_is_forgotten_when_the_rows_change(page):
     page.locator("[data-testid=stDataFrame]").click(position={"x": 18, "y": 35 * len(rows(page)) + 18})
     settled(page)
     move_temperature(page, "Home", 1, "0")
-    expect(page.get_by_text("Cochez une ligne")).to_be_visible()
+    expect(page.get_by_text("Cochez la ligne")).to_be_visible()
     assert len(rows(page)) == 16
 
 
@@ -203,7 +203,7 @@ def test_a_link_restores_text_settings_and_distribution(page, browser, server):
         ("suite=999999999", "elle s’arrête là où elle n’a plus de sens"),
         ("suite=<script>", "ce n’est pas une suite"),
         ("texte=", "Le texte de départ est vide"),
-        ("source=ailleurs", "elle n’existe pas"),
+        ("source=ailleurs", "cette source n’existe pas"),
     ],
 )
 def test_a_bad_value_in_a_link_is_named_and_costs_only_itself(page, query, message):

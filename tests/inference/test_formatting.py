@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.formatting import count, number, percent, plural
+from inference.formatting import count, french, number, percent, plural
 
 SPACE = "\u202f"
 
@@ -107,3 +107,7 @@ def test_plural_begins_at_two(value, shown):
 @pytest.mark.parametrize(("value", "shown"), [(1, "1 choix"), (3, "3 choix")])
 def test_plural_of_a_word_that_takes_no_s(value, shown):
     assert plural(value, "choix", "choix") == shown
+
+
+def test_our_prose_gets_narrow_spaces_that_do_not_break():
+    assert french("Il dit : « oui ! » à 5 %.") == "Il dit\u202f: «\u202foui\u202f!\u202f» à 5\u202f%."
