@@ -75,7 +75,7 @@ def test_the_first_two_rounds_are_those_of_the_sheet(scripted):
 
 
 def test_greedy_ends_the_sentence_in_ten_bets_then_the_end_token(scripted):
-    prompt_ids = scripted.vocabulary.encode(SCENARIO["prompt"])
+    prompt_ids = scripted.vocabulary.encode(PROMPT)
     steps = list(generate(PrefixCache(scripted), prompt_ids, SamplingParams(temperature=0), StopRules()))
     written = [trace.choice.token_id for trace, _ in steps]
     assert [scripted.vocabulary.label(token_id) for token_id in written[10:]] == ["<fin>"]
