@@ -25,7 +25,7 @@ scorer = scorer_for(source)
 if scorer.info.is_illustrative:
     st.badge(french("Illustratif : chiffres écrits à la main, choisis pour être lisibles"), color="orange")
 else:
-    weights = "poids quantifiés sur 4 bits, calculs en float32" if is_default_model(scorer) else scorer.info.dtype
+    weights = "poids quantifiés (Q4_K_M), calculs en float32" if is_default_model(scorer) else scorer.info.dtype
     st.caption(f"{french('Modèle :')} {markdown_text(scorer.info.name)}, {weights}, sur cette machine.")
 show_bench(scorer, source)
 if is_default_model(scorer):
