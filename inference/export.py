@@ -45,6 +45,7 @@ def sentence_record(sentence: Sentence, scorer: Scorer, params: SamplingParams, 
         "prompt": sentence.prompt,
         "prompt_ids": list(sentence.prompt_ids),
         "text": scorer.vocabulary.text(sentence.generated_ids),
+        "steps_note": "Each step is computed under `params`; a token written under other settings may differ from drawn_token_id.",
         "params": {
             "temperature": params.temperature,
             "top_k": params.top_k,
