@@ -10,8 +10,9 @@ from inference.sentence import Choice
 MAX_LINKED_CHARACTERS = 1_500
 """Longer prompts are left out of the address: browsers and chat programs cut long ones."""
 
-DEFAULT_PARAMS = SamplingParams(temperature=1.0, top_p=0.9)
-"""What an address that names no setting means: the model's own temperature, and a cut one can see."""
+DEFAULT_PARAMS = SamplingParams(temperature=1.0, top_p=0.9, seed=190)
+"""What an address that names no setting means: the model's own temperature, a cut one can see, and a seed whose first u stands at a fork:
+on the example the embedded model draws « ␣can », and « ␣lit » once the temperature goes down."""
 
 _PARAM_KEYS = {
     "t": ("temperature", float),
@@ -23,6 +24,8 @@ _PARAM_KEYS = {
     "graine": ("seed", int),
 }
 _OFF = "non"
+TOUR_STEPS = tuple(map(str, range(7)))
+"""What « visite » may be; 0, closed, then the six steps of the walkthrough."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class LinkState:
 
     prompt     None when the address names none.
     token_ids  generated tokens, with whether each was forced.
+    tour       the step of the walkthrough to open on, 0 for none.
+    is_projected  whether to open in projector mode.
     problems   French sentences, one for each value that was refused.
     """
 
@@ -39,6 +44,8 @@ class LinkState:
     params: SamplingParams
     rules: StopRules
     source: str
+    tour: int = 0
+    is_projected: bool = False
     problems: tuple[str, ...] = ()
 
 
@@ -103,8 +110,20 @@ def from_query(query: Mapping[str, list[str]], sources: tuple[str, ...]) -> Link
     if source not in sources:
         refuse("source", "cette source n’existe pas.")
         source = sources[0]
-    prompt = query["texte"][-1] if "texte" in query else None
-    return LinkState(prompt, _read_tokens(query, refuse), SamplingParams(**values), rules, source, tuple(problems))
+    tour = query.get("visite", ["0"])[-1]
+    if tour not in TOUR_STEPS:
+        refuse("visite", f"c’est une étape de 1 à {len(TOUR_STEPS) - 1}.")
+        tour = "0"
+    return LinkState(
+        prompt=query["texte"][-1] if "texte" in query else None,
+        token_ids=_read_tokens(query, refuse),
+        params=SamplingParams(**values),
+        rules=rules,
+        source=source,
+        tour=int(tour),
+        is_projected=query.get("projecteur") == ["1"],
+        problems=tuple(problems),
+    )
 
 
 def _read_tokens(query: Mapping[str, list[str]], refuse) -> tuple[tuple[int, bool], ...]:

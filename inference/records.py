@@ -204,6 +204,10 @@ class StepTrace:
         """(vocab_size,) bool: tokens that survived every cut."""
         return np.isfinite(self.stages[-1].scores)
 
+    def cut_by(self, token_id: int) -> str | None:
+        """The stage that removed a token; None when it survived."""
+        return next((stage.name for stage in self.stages if stage.scores[token_id] == -np.inf), None)
+
     @property
     def kept_count(self) -> int:
         return int(np.count_nonzero(self.kept))

@@ -11,6 +11,7 @@ from inference.tokens import replace_surrogates
 
 MAX_PROMPT_CHARACTERS = 10_000
 MAX_PROMPT_TOKENS = 2_048
+MAX_BRANCHES = 20
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,17 @@ class Sentence:
     def rewound(self, length: int) -> "Sentence":
         """The text as it was after its first `length` generated tokens."""
         return replace(self, choices=self.choices[:length])
+
+    def begins(self, other: "Sentence") -> bool:
+        """Whether `other` is this text or goes on from it, whoever chose its tokens."""
+        return self.prompt_ids == other.prompt_ids and self.generated_ids == other.generated_ids[: len(self.choices)]
+
+
+def with_branch(branches: tuple[Sentence, ...], left: Sentence) -> tuple[Sentence, ...]:
+    """The branches once the text `left` has been left: each text is kept at its longest, the latest last."""
+    if not left.choices or any(left.begins(branch) for branch in branches):
+        return branches
+    return (*(branch for branch in branches if not branch.begins(left)), left)[-MAX_BRANCHES:]
 
 
 def open_sentence(prompt: str, scorer: Scorer) -> Sentence:

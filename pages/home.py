@@ -11,23 +11,24 @@ from pages.ui.resources import ILLUSTRATIVE, REAL, SOURCES, is_default_model, sc
 SOURCE_NAMES = {REAL: "Modèle réel", ILLUSTRATIVE: "Chiffres de la fiche (illustratifs)"}
 
 read_link(SOURCES)
-st.title("Comment un modèle écrit, un token à la fois")
-source = st.segmented_control(
-    "Source des chiffres",
-    SOURCES,
-    required=True,
-    format_func=SOURCE_NAMES.get,
-    key="source",
-    label_visibility="collapsed",
-    persist_state="session",
-)
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.title("Comment un modèle écrit, un token à la fois", anchor=False, width="content")
+    source = st.segmented_control(
+        "Source des chiffres",
+        SOURCES,
+        required=True,
+        format_func=SOURCE_NAMES.get,
+        key="source",
+        label_visibility="collapsed",
+        persist_state="session",
+    )
 scorer = scorer_for(source)
+show_bench(scorer, source)
 if scorer.info.is_illustrative:
-    st.badge(french("Illustratif : chiffres écrits à la main, choisis pour être lisibles"), color="orange")
+    st.caption(french("Illustratif : ces chiffres ont été écrits à la main, choisis pour être lisibles ; aucun modèle ne les a calculés."))
 else:
     weights = "poids quantifiés (Q4_K_M), calculs en float32" if is_default_model(scorer) else scorer.info.dtype
     st.caption(f"{french('Modèle :')} {markdown_text(scorer.info.name)}, {weights}, sur cette machine.")
-show_bench(scorer, source)
 if is_default_model(scorer):
     with st.expander("D’où viennent ces nombres"):
         st.markdown(lesson("precision"))

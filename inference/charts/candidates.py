@@ -29,6 +29,7 @@ class CandidateRow:
     scaled    logit ÷ T, penalty included.
     uncut     the softmax the cuts look at, over the whole vocabulary.
     kept      how many of the row's tokens survive the cuts.
+    cut_by    the stage that cut the token, « top_p »; None when it is kept, and for the rest.
     prob      what is drawn from.
     """
 
@@ -40,18 +41,18 @@ class CandidateRow:
     scaled: float
     uncut: float
     kept: int
+    cut_by: str | None
     prob: float
     chosen: bool
 
 
 def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> list[CandidateRow]:
-    """The `shown` most likely tokens, the chosen one if it is not among them, then the rest as one row."""
+    """The `shown` most likely tokens, the last of which makes room for the chosen one if it is not among them, then the rest as one row."""
     ids = largest(trace.uncut_scores, shown).tolist()
     ranks = list(range(1, len(ids) + 1))
     chosen = trace.choice.token_id
     if chosen not in ids:
-        ids.append(chosen)
-        ranks.append(rank_of(trace, chosen))
+        ids[-1], ranks[-1] = chosen, rank_of(trace, chosen)
     rows = [
         CandidateRow(
             token_id=token_id,
@@ -62,6 +63,7 @@ def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> list
             scaled=float(trace.uncut_scores[token_id]),
             uncut=float(trace.uncut_probs[token_id]),
             kept=int(trace.kept[token_id]),
+            cut_by=trace.cut_by(token_id),
             prob=float(trace.probs[token_id]),
             chosen=token_id == chosen,
         )
@@ -81,6 +83,7 @@ def candidate_rows(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> list
                 scaled=math.nan,
                 uncut=float(trace.uncut_probs.sum(where=unseen)),
                 kept=trace.kept_count - sum(row.kept for row in rows),
+                cut_by=None,
                 prob=float(trace.probs.sum(where=unseen)),
                 chosen=False,
             )

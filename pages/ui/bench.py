@@ -1,40 +1,67 @@
-"""The bench: a text being written token by token, and under it the distribution of the next one."""
+"""The bench: a text being written token by token, the settings, and the distribution of the next token under them.
+
+It is drawn by `assets/bench/`, in the browser, which recomputes the distribution while a slider moves. The truth stays here: each
+action of the visitor arrives as an event, and the whole state goes back.
+"""
+
+import dataclasses
+import json
 
 import streamlit as st
 
+from inference.charts.bench import exact_step, live_scores
+from inference.drawing import uniform
 from inference.errors import UserError
-from inference.escaping import markdown_text
 from inference.formatting import french, plural
 from inference.generation import find_stop
-from inference.link import from_query
+from inference.link import DEFAULT_PARAMS, from_query, holds_text, to_query
 from inference.prefix_cache import PrefixCache
-from inference.records import Stop, StopRules
-from inference.sentence import Sentence, forced, open_sentence, written
+from inference.records import SamplingParams, Stop, StopRules
+from inference.sentence import Sentence, forced, next_step, open_sentence, written
+from inference.tokens import visible
 from pages.ui import session
 from pages.ui.controls import stop_controls
-from pages.ui.distribution import show_distribution
-from pages.ui.markup import show
-from pages.ui.tokens_view import sentence_view
+from pages.ui.markup import ASSETS, mount_bench
+from pages.ui.step_tools import exports, token_search
 
 DEFAULT_PROMPT = "Le chat dort sur le"
-PLAY_INTERVAL_S = 0.7
+SHOWN = 13
+"""Rows of candidates; `assets/bench/step_view.js` has as many."""
+SHOWN_BRANCHES = 5
+MAX_EVENTS = 50
+_TOUR = json.loads((ASSETS / "lessons" / "tour.json").read_text(encoding="utf-8"))
 
 
 def read_link(sources: tuple[str, ...]) -> None:
-    """Once a visit: put what the address asks for into the widgets; `show_bench` does the rest."""
+    """Once a visit: take the state the address asks for; `show_bench` does the rest."""
     if not session.has_settings():
         link = from_query({name: st.query_params.get_all(name) for name in st.query_params}, sources)
-        session.write_settings(link.params, link.rules)
+        session.set_params(link.params)
+        session.write_rules(link.rules)
         session.put("link", link)
         session.put("source", link.source)
 
 
+@st.fragment
 def show_bench(scorer: PrefixCache, source: str) -> None:
-    """Everything below the page's title. Writing a token runs only this part again; moving a setting, only the distribution."""
+    """Everything below the page's title; each action of the visitor runs only this part again."""
     if session.bench(source) is None:
         session.open_bench(source, _opening(scorer, source))
-    playing = session.bench(source).playing
-    st.fragment(_draw, run_every=PLAY_INTERVAL_S if playing else None)(scorer, source)
+    bench = session.bench(source)
+    _prompt_form(scorer, bench, source)
+    mounted = st.empty()
+    with st.container(horizontal=True):
+        with st.popover("Arrêts", icon=":material/stop_circle:"):
+            stop_controls()
+        token_search(scorer, source)
+        exports(scorer, source)
+    with mounted:
+        try:
+            data = _data(scorer, bench, source)
+        except UserError as error:
+            st.error(french(str(error)))
+            return
+        mount_bench(data, key=_key(source), on_events_change=lambda: _receive(scorer, source))
 
 
 def _opening(scorer: PrefixCache, source: str) -> session.Bench:
@@ -58,26 +85,6 @@ def _opening(scorer: PrefixCache, source: str) -> session.Bench:
     return session.Bench(sentence, notices=notices)
 
 
-def _draw(scorer: PrefixCache, source: str) -> None:
-    bench = session.bench(source)
-    rules = session.read_rules()
-    if bench.playing:
-        _play(scorer, bench, rules)
-    sentence = bench.sentence
-    stop = _stop(scorer, sentence, rules)
-
-    _prompt_form(scorer, bench, source)
-    show(sentence_view(sentence, scorer.vocabulary))
-    if sentence.choices:
-        st.caption(french("Sous chaque token écrit : la probabilité que lui donnait le modèle, avant tout réglage."))
-    _buttons(scorer, bench, stop)
-    while bench.notices:
-        st.warning(markdown_text(french(bench.notices.pop(0))))
-    if stop:
-        st.info(french(_stop_text(stop, rules, scorer)))
-    show_distribution(scorer, source, sentence, rules, has_ended=stop is not None and stop.kind in ("end_token", "context_length"))
-
-
 def _prompt_form(scorer: PrefixCache, bench: session.Bench, source: str) -> None:
     key, drawn = f"prompt_{source}", f"drawn_prompt_{source}"
     if session.get(key) is None or session.get(drawn) != bench.sentence.prompt:  # undone, redone, from a link, or back from elsewhere
@@ -95,57 +102,107 @@ def _prompt_form(scorer: PrefixCache, bench: session.Bench, source: str) -> None
         st.form_submit_button("Écrire la suite", on_click=submit)
 
 
-def _buttons(scorer: PrefixCache, bench: session.Bench, stop: Stop | None) -> None:
-    sentence = bench.sentence
-    with st.container(horizontal=True):
-        st.button(
-            "Token suivant",
-            type="primary",
-            icon=":material/skip_next:",
-            shortcut="Alt+N",
-            disabled=stop is not None,
-            on_click=_write,
-            args=(scorer, bench),
-        )
-        st.button(
-            "Retour",
-            icon=":material/skip_previous:",
-            shortcut="Alt+B",
-            disabled=not sentence.choices,
-            on_click=bench.change,
-            args=(sentence.rewound(len(sentence.choices) - 1),),
-        )
-        if st.button(
-            "Pause" if bench.playing else "Jouer",
-            icon=":material/pause:" if bench.playing else ":material/play_arrow:",
-            shortcut="Alt+P",
-            disabled=stop is not None and not bench.playing,
-        ):
-            bench.playing = not bench.playing
-            st.rerun()
-        st.button(
-            "Recommencer", icon=":material/replay:", disabled=not sentence.choices, on_click=bench.change, args=(sentence.rewound(0),)
-        )
-        st.button("Annuler", icon=":material/undo:", shortcut="Alt+Z", disabled=not bench.past, on_click=bench.undo)
-        st.button("Rétablir", icon=":material/redo:", shortcut="Alt+Y", disabled=not bench.future, on_click=bench.redo)
-        with st.popover("Arrêts", icon=":material/stop_circle:"):
-            stop_controls()
+def _key(source: str) -> str:
+    return f"component_{source}"
 
 
-def _play(scorer: PrefixCache, bench: session.Bench, rules: StopRules) -> None:
-    if _stop(scorer, bench.sentence, rules) is None:
-        _write(scorer, bench)
-    else:
-        bench.playing = False
-        st.rerun()
+@st.cache_data(max_entries=512, show_spinner=False)
+def _live_scores(_scorer: PrefixCache, source: str, token_ids: tuple[int, ...]) -> dict:
+    return live_scores(_scorer.scores_after(token_ids), token_ids, _scorer.vocabulary)
 
 
-def _write(scorer: PrefixCache, bench: session.Bench) -> None:
-    try:
-        bench.change(written(bench.sentence, scorer, session.read_params()))
-    except UserError as error:
-        bench.playing = False
-        bench.notices.append(str(error))
+def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
+    """The whole state, ready for JSON: what `receive` in `assets/bench/bench.js` draws."""
+    sentence, params, rules = bench.sentence, session.params(), session.read_rules()
+    stop = _stop(scorer, sentence, rules)
+    notices, bench.notices = bench.notices, []
+    if not holds_text(sentence.prompt, sentence.choices):
+        notices.append("Ce texte est trop long pour tenir dans l’adresse de la page : elle ne garde que les réglages.")
+    query = to_query(sentence.prompt, sentence.choices, params, rules, source)
+    link = session.get("link")
+    labels = scorer.vocabulary.labels_in_text(sentence.token_ids)
+    prompt_length = len(sentence.prompt_ids)
+    return {
+        "acknowledged": bench.acknowledged,
+        "settings": _settings(params),
+        "chips": [{"label": label, "prompt": True} for label in labels[:prompt_length]]
+        + [
+            {"label": label, "prompt": False, "probability": choice.probability, "forced": choice.forced}
+            for label, choice in zip(labels[prompt_length:], sentence.choices)
+        ],
+        "branches": [_branch_text(branch, scorer) for _, branch in _branches(bench)],
+        "undo": bool(bench.past),
+        "redo": bool(bench.future),
+        "stop": {"kind": stop.kind, "text": french(_stop_text(stop, rules, scorer))} if stop else None,
+        "notices": [french(notice) for notice in notices],
+        "illustrative": scorer.info.is_illustrative,
+        "query": [[name, value] for name, values in query.items() for value in ([values] if isinstance(values, str) else values)],
+        "tour": _TOUR,
+        "opening": {"tour": link.tour, "projector": link.is_projected},
+        "step": None if stop and stop.kind in ("end_token", "context_length") else _step(scorer, sentence, params, source),
+    }
+
+
+def _step(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, source: str) -> dict:
+    trace = next_step(sentence, scorer, params)
+    return {
+        "key": f"{source} {hash(sentence.token_ids)}",
+        "settings": _settings(params),
+        "scores": _live_scores(scorer, source, sentence.token_ids),
+        "u": uniform(params.seed, trace.step),
+        "exact": exact_step(trace, scorer.vocabulary, SHOWN),
+    }
+
+
+def _settings(params: SamplingParams) -> dict:
+    return dataclasses.asdict(params)
+
+
+def _branches(bench: session.Bench) -> list[tuple[int, Sentence]]:
+    """The latest continuations that are not on the screen already, with their places in `bench.branches`."""
+    elsewhere = [(place, branch) for place, branch in enumerate(bench.branches) if not branch.begins(bench.sentence)]
+    return elsewhere[: -SHOWN_BRANCHES - 1 : -1]
+
+
+def _branch_text(branch: Sentence, scorer: PrefixCache) -> str:
+    """The end of a branch, short enough for a button."""
+    text = scorer.vocabulary.text(branch.token_ids)
+    return f"…{text[-39:]}" if len(text) > 40 else text
+
+
+def _receive(scorer: PrefixCache, source: str) -> None:
+    """Carry out the events the browser sent and that were not carried out yet. A malformed one is ignored: our page sends none."""
+    bench = session.bench(source)
+    events = session.get(_key(source)).events
+    for event in events[:MAX_EVENTS] if isinstance(events, list) else ():
+        try:
+            if event["seq"] > bench.acknowledged:
+                bench.acknowledged = int(event["seq"])
+                session.set_params(SamplingParams(**event["settings"]))
+                _carry_out(event, scorer, bench)
+        except UserError as error:
+            bench.notices.append(str(error))
+        except (LookupError, TypeError, ValueError, OverflowError):
+            continue
+
+
+def _carry_out(event: dict, scorer: PrefixCache, bench: session.Bench) -> None:
+    name, sentence = event["name"], bench.sentence
+    if name == "next" and _stop(scorer, sentence, session.read_rules()) is None:
+        bench.change(written(sentence, scorer, session.params()))
+    elif name == "force" and 0 <= int(event["id"]) < scorer.vocabulary.size:
+        bench.change(forced(sentence, scorer, int(event["id"])))
+    elif name == "rewind":
+        bench.change(sentence.rewound(max(0, int(event["length"]))))
+    elif name == "branch":
+        place = [place for place, _ in _branches(bench)][int(event["position"])]
+        bench.change(bench.branches[place])
+    elif name == "undo":
+        bench.undo()
+    elif name == "redo":
+        bench.redo()
+    elif name == "reset":
+        session.set_params(DEFAULT_PARAMS)
 
 
 def _stop(scorer: PrefixCache, sentence: Sentence, rules: StopRules) -> Stop | None:
@@ -156,7 +213,7 @@ def _stop_text(stop: Stop, rules: StopRules, scorer: PrefixCache) -> str:
     if stop.kind == "end_token":
         return "Arrêt : le modèle a choisi le token de fin. Pour lui, le texte est terminé."
     if stop.kind == "stop_sequence":
-        return f"Arrêt : le texte contient la séquence d’arrêt « {markdown_text(stop.sequence)} »."
+        return f"Arrêt : le texte contient la séquence d’arrêt « {visible(stop.sequence.encode('utf-8', 'replace'))} »."
     if stop.kind == "context_length":
         return f"Arrêt : le contexte du modèle est plein ({plural(scorer.info.context_length, 'token')})."
     return f"Arrêt : le plafond de {plural(rules.max_new_tokens, 'token')} est atteint. Relevez-le pour continuer."

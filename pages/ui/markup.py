@@ -1,26 +1,13 @@
-"""Raw HTML, in this one file. Everything else builds elements, and text in them is always escaped."""
+"""Raw HTML, CSS and JavaScript, in this one file. Text in what the others build is always escaped."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
 
-from inference.escaping import html_text
 from inference.formatting import french
 
 ASSETS = Path(__file__).parents[2] / "assets"
-
-
-class Html(str):
-    """Markup that is already safe."""
-
-
-def element(tag: str, *children: str, **attributes: str | None) -> Html:
-    """`element("span", label, class_="chip")`: children that are not `Html`, and every attribute value, are escaped."""
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{html_text(value)}"' for name, value in attributes.items() if value is not None
-    )
-    inner = "".join(child if isinstance(child, Html) else html_text(child) for child in children)
-    return Html(f"<{tag}{written}>{inner}</{tag}>")
 
 
 def lesson(name: str) -> str:
@@ -28,9 +15,20 @@ def lesson(name: str) -> str:
     return french((ASSETS / "lessons" / f"{name}.md").read_text(encoding="utf-8"))
 
 
-def show(markup: Html) -> None:
-    st.html(markup)
-
-
 def load_style() -> None:
     st.html(ASSETS / "style.css")
+
+
+_BENCH_SCRIPTS = ("format", "sampler", "settings", "dom", "step_view", "controls", "tour", "bench")
+"""The bench's modules, in the order in which they need one another; together they are the one module Streamlit takes."""
+
+
+@st.cache_resource(show_spinner=False)
+def _bench_component() -> Callable:
+    scripts = "\n".join((ASSETS / "bench" / f"{name}.js").read_text(encoding="utf-8") for name in _BENCH_SCRIPTS)
+    return st.components.v2.component("bench", css=(ASSETS / "bench" / "bench.css").read_text(encoding="utf-8"), js=scripts)
+
+
+def mount_bench(data: dict, key: str, on_events_change: Callable[[], None]) -> None:
+    """Draw the bench from `data`, which `pages/ui/bench.py` describes."""
+    _bench_component()(data=data, key=key, on_events_change=on_events_change)

@@ -5,25 +5,24 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from inference.records import MAX_STOP_LENGTH, SamplingParams, StopRules
-from inference.sentence import Sentence
+from inference.sentence import Sentence, with_branch
 
 MAX_UNDO = 200
-
-NEUTRAL = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-"""Where a slider stands when its stage is off."""
 
 
 @dataclass
 class Bench:
-    """One visitor's bench: the text, what undo and redo go back to, and whether the loop plays by itself.
+    """One visitor's bench: the text, what undo and redo go back to, and the continuations left on the way.
 
-    notices  French messages to show once, plain text.
+    acknowledged  number of the last event received from the browser.
+    notices       French messages to show once, plain text.
     """
 
     sentence: Sentence
     past: list[Sentence] = field(default_factory=list)
     future: list[Sentence] = field(default_factory=list)
-    playing: bool = False
+    branches: tuple[Sentence, ...] = ()
+    acknowledged: int = 0
     notices: list[str] = field(default_factory=list)
 
     def change(self, sentence: Sentence) -> None:
@@ -31,15 +30,21 @@ class Bench:
         if sentence != self.sentence:
             self.past = [*self.past, self.sentence][-MAX_UNDO:]
             self.future = []
-            self.sentence = sentence
+            self._go(sentence)
 
     def undo(self) -> None:
-        self.future.append(self.sentence)
-        self.sentence = self.past.pop()
+        if self.past:
+            self.future.append(self.sentence)
+            self._go(self.past.pop())
 
     def redo(self) -> None:
-        self.past.append(self.sentence)
-        self.sentence = self.future.pop()
+        if self.future:
+            self.past.append(self.sentence)
+            self._go(self.future.pop())
+
+    def _go(self, sentence: Sentence) -> None:
+        self.branches = with_branch(self.branches, self.sentence)
+        self.sentence = sentence
 
 
 def bench(source: str) -> Bench | None:
@@ -52,26 +57,23 @@ def open_bench(source: str, opened: Bench) -> None:
 
 
 def key(name: str) -> str:
-    """The key of the widget that holds a setting."""
+    """The key of the widget that holds a stop rule."""
     return f"setting_{name}"
 
 
-def write_settings(params: SamplingParams, rules: StopRules) -> None:
-    """Put settings into their widgets. Only before the widgets are drawn, or from a callback."""
-    for name, neutral in NEUTRAL.items():
-        value = getattr(params, name)
-        st.session_state[key(name)] = neutral if value is None else value
-    st.session_state[key("order")] = params.order
-    st.session_state[key("seed")] = params.seed
+def params() -> SamplingParams:
+    """The settings of the draw, those of both sources."""
+    return st.session_state["params"]
+
+
+def set_params(changed: SamplingParams) -> None:
+    st.session_state["params"] = changed
+
+
+def write_rules(rules: StopRules) -> None:
+    """Put stop rules into their widgets. Only before the widgets are drawn, or from a callback."""
     st.session_state[key("max_new_tokens")] = rules.max_new_tokens
     st.session_state[key("stop_sequences")] = list(rules.stop_sequences)
-
-
-def read_params() -> SamplingParams:
-    """The settings as the widgets stand; a slider at its neutral value is a stage that is off."""
-    values = {name: st.session_state[key(name)] for name in NEUTRAL}
-    stages = {name: None if value == NEUTRAL[name] and name != "temperature" else value for name, value in values.items()}
-    return SamplingParams(**stages, order=st.session_state[key("order")], seed=st.session_state[key("seed")])
 
 
 def read_rules() -> StopRules:
@@ -81,7 +83,7 @@ def read_rules() -> StopRules:
 
 
 def has_settings() -> bool:
-    return key("seed") in st.session_state
+    return "params" in st.session_state
 
 
 def get(name: str, default=None):

@@ -1,0 +1,250 @@
+// The bench: the text being written, the settings, and the distribution of the next token. Python holds the truth: every action goes
+// to it and comes back as new data. While a slider moves, and only then, the distribution shown is computed here.
+
+const PLAY_INTERVAL_MS = 700;
+
+class Bench {
+  constructor(root, data) {
+    this.root = root;
+    this.data = data;
+    this.settings = data.settings;
+    this.outbox = [];
+    this.isPlaying = false;
+    this.view = new StepView((id) => this.send("force", { id }));
+    this.tour = new Tour(data.tour, (position) => this.showTour(position), () => this.play(true));
+    this.build();
+    this.onKey = (event) => this.shortcut(event);
+    document.addEventListener("keydown", this.onKey);
+    this.showTour(data.opening.tour, false);
+    this.showProjector(data.opening.projector);
+  }
+
+  build() {
+    const act = (name) => () => this.act(name);
+    this.sentence = el("ol", { class: "sentence", "data-part": "sentence", "aria-label": "Le texte, token par token" });
+    this.branches = el("div", { class: "branches" });
+    this.message = el("p", { class: "message", role: "status" });
+    this.buttons = {
+      next: button("Token suivant", act("next"), { class: "primary", title: "Alt + N" }),
+      back: button("Retour", act("back"), { title: "Alt + B" }),
+      play: button("Jouer", act("play"), { title: "Alt + P" }),
+      restart: button("Recommencer", act("restart")),
+      undo: button("Annuler", act("undo"), { title: "Alt + Z" }),
+      redo: button("Rétablir", act("redo"), { title: "Alt + Y" }),
+    };
+    this.extras = {
+      tour: button("Visite guidée", act("tour"), { title: "Alt + V" }),
+      projector: button("Projecteur", act("projector"), { title: "Alt + J" }),
+      link: button("Copier le lien", act("link")),
+      help: button("Aide", act("help"), { title: "Alt + A", "aria-expanded": "false" }),
+    };
+    this.help = helpPanel();
+    this.address = el("input", { class: "address", readonly: true, "aria-label": "L’adresse de cet état", hidden: true });
+    this.badge = el("strong", { class: "badge", hidden: true }, "illustratif");
+    this.source = el("p", { class: "source" });
+    this.controls = new Controls((settings, isDone) => this.change(settings, isDone), () => this.send("reset"));
+    this.main = el("section", { class: "main", "aria-label": "La distribution du prochain token" }, el("div", { class: "summary" }, this.view.figures, this.badge), this.view.strip, this.view.table, this.source);
+    this.ended = el("p", { class: "ended", hidden: true }, french("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution."));
+    this.root.append(
+      this.tour.element,
+      this.sentence,
+      this.branches,
+      el("div", { class: "actions", "data-part": "buttons" }, ...Object.values(this.buttons), el("span", { class: "gap" }), ...Object.values(this.extras)),
+      this.address,
+      this.message,
+      this.help,
+      el("div", { class: "grid" }, this.controls.element, this.ended, this.main, this.view.card),
+    );
+  }
+
+  // New data from Python.
+  receive(data) {
+    const isNewStep = data.step?.key !== this.data.step?.key || !this.scores;
+    this.data = data;
+    this.outbox = this.outbox.filter((event) => event.seq > data.acknowledged);
+    if (data.step && isNewStep) this.scores = readScores(data.step.scores);
+    if (data.step) this.scores.u = data.step.u;
+    if (this.outbox.length === 0 && !this.controls.isHeld) this.settings = data.settings;
+    this.controls.show(this.settings, data.step ? data.step.scores.size : Infinity);
+    this.drawText();
+    this.drawStep();
+    history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
+    if (this.isPlaying && data.stop) this.play(false);
+    if (this.isPlaying && this.outbox.length === 0) this.timer = setTimeout(() => this.send("next"), PLAY_INTERVAL_MS);
+  }
+
+  drawText() {
+    const { chips, undo, redo, stop, branches, illustrative, notices } = this.data;
+    this.sentence.replaceChildren(...chips.map((chip, position) => this.chip(chip, position)), el("li", { class: "cursor", "aria-hidden": "true" }, "▌"));
+    this.sentence.scrollTop = this.sentence.scrollHeight;
+    this.branches.hidden = branches.length === 0;
+    this.branches.replaceChildren(
+      el("span", {}, french("Autres suites :")),
+      ...branches.map((branch, position) => button(branch, () => this.send("branch", { position }), { title: "Revenir à cette suite" })),
+    );
+    const written = chips.filter((chip) => !chip.prompt).length;
+    this.length = written;
+    const { next, back, play, restart, undo: undoButton, redo: redoButton } = this.buttons;
+    next.disabled = Boolean(stop);
+    play.disabled = Boolean(stop) && !this.isPlaying;
+    back.disabled = restart.disabled = written === 0;
+    undoButton.disabled = !undo;
+    redoButton.disabled = !redo;
+    setText(this.message, [...notices, stop?.text].filter(Boolean).join(" "));
+    this.badge.hidden = !illustrative;
+  }
+
+  chip(chip, position) {
+    const promptLength = this.data.chips.findIndex((other) => !other.prompt);
+    if (chip.prompt) return el("li", { class: "chip prompt" }, chip.label);
+    const share = percent(chip.probability) + (chip.forced ? " · forcé" : "");
+    const rewind = button("", () => this.send("rewind", { length: position - promptLength }), { title: "Revenir juste avant ce token" });
+    rewind.append(el("span", {}, chip.label), el("small", {}, share));
+    return el("li", { class: `chip written level-${level(chip.probability)}${chip.forced ? " forced" : ""}` }, rewind);
+  }
+
+  // Python's exact step when it is that of the settings shown; otherwise the one computed here.
+  drawStep() {
+    const { step } = this.data;
+    this.main.hidden = this.view.card.hidden = !step;
+    this.ended.hidden = Boolean(step);
+    if (!step || step.settings.seed !== this.settings.seed) return; // another seed is another u, which Python will say
+    const isExact = sameSettings(step.settings, this.settings);
+    const shown = isExact ? step.exact : sample(this.scores, this.settings, SHOWN);
+    this.view.draw(shown, this.settings);
+    this.root.dataset.from = isExact ? "python" : "browser";
+    setText(this.source, isExact ? "Valeurs exactes, calculées par Python sur tout le vocabulaire." : LIVE_NOTE);
+    this.tour.fill(shown, this.settings, this.data.chips.filter((chip) => chip.prompt).length);
+  }
+
+  change(settings, isDone) {
+    this.settings = settings;
+    this.root.classList.toggle("moving", !isDone);
+    if (this.data.step) this.drawStep();
+    if (isDone) this.send("settle");
+  }
+
+  // Events are numbered and sent again until Python has acknowledged them, so none is lost when it is busy.
+  send(name, details = {}) {
+    clearTimeout(this.timer);
+    const seq = (this.outbox.at(-1)?.seq ?? this.data.acknowledged) + 1;
+    this.outbox.push({ seq, name, settings: this.settings, ...details });
+    this.root.classList.remove("moving");
+    this.setTriggerValue("events", this.outbox);
+  }
+
+  act(name) {
+    if (name === "play") return this.play(!this.isPlaying);
+    if (name === "tour") return this.showTour(this.tour.position ? 0 : 1);
+    if (name === "help") return this.toggleHelp();
+    if (name === "projector") return this.showProjector(!this.root.classList.contains("projector"));
+    if (name === "link") return this.copyLink();
+    if (this.buttons[name].disabled) return;
+    if (name === "back" || name === "restart") return this.send("rewind", { length: name === "back" ? this.length - 1 : 0 });
+    this.play(false);
+    this.send(name);
+  }
+
+  play(isPlaying) {
+    if (isPlaying && (this.data.stop || this.isPlaying)) return;
+    clearTimeout(this.timer);
+    this.isPlaying = isPlaying;
+    setText(this.buttons.play, isPlaying ? "Pause" : "Jouer");
+    if (isPlaying) this.send("next");
+  }
+
+  showTour(position, takesFocus = true) {
+    this.tour.show(position, takesFocus);
+    this.root.dataset.tour = position;
+    if (this.scores) this.drawStep();
+    this.updateAddress();
+  }
+
+  showProjector(isOn) {
+    this.root.classList.toggle("projector", isOn);
+    this.extras.projector.setAttribute("aria-pressed", isOn);
+    this.updateAddress();
+  }
+
+  toggleHelp() {
+    this.help.hidden = !this.help.hidden;
+    this.extras.help.setAttribute("aria-expanded", !this.help.hidden);
+    if (!this.help.hidden) this.help.focus();
+  }
+
+  query() {
+    const query = new URLSearchParams(this.data.query);
+    if (this.tour.position) query.set("visite", this.tour.position);
+    if (this.root.classList.contains("projector")) query.set("projecteur", "1");
+    const text = query.toString();
+    return text ? `?${text}` : "";
+  }
+
+  updateAddress() {
+    if (this.scores) history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
+  }
+
+  // Browsers let a page write to the clipboard only over HTTPS or on the machine itself; elsewhere the address is shown, selected.
+  async copyLink() {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      setText(this.message, "Le lien est copié.");
+    } catch {
+      this.address.hidden = false;
+      this.address.value = location.href;
+      this.address.select();
+    }
+  }
+
+  shortcut(event) {
+    if (event.key === "Escape" && this.root.classList.contains("projector")) this.showProjector(false);
+    if (!event.altKey || event.ctrlKey || event.metaKey) return;
+    // The letter on the key, whatever the keyboard's layout; where Alt makes another character of it, the key's place.
+    const letter = /^[a-z]$/i.test(event.key) ? event.key.toUpperCase() : event.code.slice(-1);
+    const name = SHORTCUTS.find(([keys]) => keys.at(-1) === letter)?.[2];
+    if (!name) return;
+    event.preventDefault();
+    this.act(name);
+  }
+
+  destroy() {
+    clearTimeout(this.timer);
+    document.removeEventListener("keydown", this.onKey);
+  }
+}
+
+const LIVE_NOTE = french(
+  "Calculé dans le navigateur pendant le glissement : exact pour les 2 000 premiers tokens ; au-delà, le nombre de tokens gardés est approché à 0,1 % près, et Python le remplace au relâcher.",
+);
+
+const LEVELS = [0.5, 0.2, 0.05, 0.01, 0];
+
+function level(probability) {
+  return LEVELS.length - LEVELS.findIndex((least) => probability >= least);
+}
+
+function sameSettings(a, b) {
+  return Object.keys(a).every((name) => a[name] === b[name]);
+}
+
+function helpPanel() {
+  const entry = ([keys, what]) => [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)];
+  return el(
+    "section",
+    { class: "help", "aria-label": "Aide", tabindex: "-1", hidden: true },
+    el("h2", {}, "Au clavier"),
+    el("dl", {}, ...[...SHORTCUTS, ...OTHER_KEYS].flatMap(entry)),
+    el("h2", {}, "Ce que l’on voit"),
+    el("p", {}, french("Sous chaque token écrit : la probabilité que lui donnait le modèle, avant tout réglage ; plus la teinte est forte, plus il était probable. Un token forcé est cerné de tirets. Cliquez un token écrit pour revenir juste avant lui, une ligne du tableau pour forcer ce token.")),
+  );
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  let root = parentElement.querySelector(".bench");
+  if (!root?.bench) {
+    root ??= parentElement.appendChild(el("div", { class: "bench" }));
+    root.bench = new Bench(root, data);
+  }
+  root.bench.setTriggerValue = setTriggerValue;
+  root.bench.receive(data);
+}

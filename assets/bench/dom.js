@@ -1,0 +1,21 @@
+// Building elements. Text only ever becomes a text node or an attribute value: nothing here parses HTML, so no token can be markup.
+
+function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+// Setting a text that has not changed would still cost a layout.
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function button(label, action, attributes = {}) {
+  return el("button", { type: "button", onclick: action, ...attributes }, label);
+}

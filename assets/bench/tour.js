@@ -1,0 +1,58 @@
+// The walkthrough: its steps are data (assets/lessons/tour.json); here they are shown, their blanks filled with the bench's own numbers.
+
+class Tour {
+  constructor(steps, onMove, onPlay) {
+    this.steps = steps;
+    this.onMove = onMove;
+    this.title = el("h2", { tabindex: "-1" });
+    this.text = el("p");
+    this.back = button("Précédent", () => onMove(this.position - 1));
+    this.next = button("Suivant", () => onMove(this.position + 1), { class: "primary" });
+    this.play = button("Jouer la boucle jusqu’à l’arrêt", onPlay, { class: "primary" });
+    this.close = button("Quitter la visite", () => onMove(0));
+    this.element = el(
+      "section",
+      { class: "tour", "aria-label": "Visite guidée", hidden: true },
+      this.title,
+      this.text,
+      el("div", { class: "actions" }, this.back, this.next, this.play, this.close),
+    );
+    this.position = 0;
+  }
+
+  // Position 0 is closed; steps count from 1.
+  show(position, takesFocus) {
+    this.position = position;
+    this.element.hidden = position === 0;
+    if (position === 0) return;
+    this.back.disabled = position === 1;
+    this.next.hidden = position === this.steps.length;
+    this.play.hidden = position !== this.steps.length;
+    setText(this.title, `${position}/${this.steps.length} · ${this.steps[position - 1].title}`);
+    if (takesFocus) this.title.focus();
+  }
+
+  fill(step, settings, promptCount) {
+    if (this.position === 0 || !step) return;
+    const { title, text, greedy } = this.steps[this.position - 1];
+    const chosen = step.rows.find((row) => row.chosen);
+    const second = step.rows[1];
+    const blanks = {
+      prompt: plural(promptCount, "token"),
+      size: count(step.figures.size),
+      first: `« ${step.rows[0].label} »`,
+      firstLogit: logitText(step.rows[0].logit),
+      second: second ? `« ${second.label} »` : "",
+      secondLogit: second ? logitText(second.logit) : "",
+      temperature: decimal(settings.temperature),
+      firstShare: percent(step.rows[0].uncut),
+      kept: plural(step.figures.kept, "token"),
+      keptMass: percent(step.figures.keptMass),
+      u: step.u === null ? "" : number(step.u, 4),
+      chosen: chosen ? `« ${chosen.label} »` : "un token plus rare",
+      chosenShare: chosen ? percent(chosen.prob) : "",
+    };
+    const template = step.u === null && greedy ? greedy : text;
+    setText(this.text, french(template).replace(/\{(\w+)\}/g, (_, name) => blanks[name]));
+  }
+}

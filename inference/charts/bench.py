@@ -1,0 +1,106 @@
+"""What the bench draws: one step as exact rows, and the scores from which a browser redoes them while a slider moves.
+
+Everything here is ready for JSON. `assets/bench/sampler.js` reads the scores and writes steps of the same shape as `exact_step`.
+"""
+
+import base64
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from inference.charts.candidates import REST, candidate_rows
+from inference.distributions import largest
+from inference.records import Scores, StepTrace
+from inference.tokens import Vocabulary
+
+KNOWN = 2_000
+"""How many of the largest logits a browser gets one by one."""
+BINS = 512
+"""Into how many bins of equal width the other logits go."""
+
+
+def live_scores(scores: Scores, seen_ids: Sequence[int], vocabulary: Vocabulary) -> dict:
+    """A model's scores, small enough to follow a hand: the `KNOWN` largest logits and those of `seen_ids` exactly, the rest in bins.
+
+    seen_ids  the text so far, whose logits the repetition penalty moves.
+
+    Tokens whose logit is -inf are left out: no setting brings them back. A bin holds its count, mean and variance, from which the
+    sum of its exponentials follows to the second order at any temperature.
+    """
+    logits = scores.logits
+    finite = np.isfinite(logits)
+    seen = [token_id for token_id in dict.fromkeys(seen_ids) if finite[token_id]]
+    known = [token_id for token_id in largest(logits, KNOWN).tolist() if finite[token_id]]
+    known = list(dict.fromkeys([*known, *seen]))
+    binned = finite.copy()
+    binned[known] = False
+    counts, means, variances = _bins(logits[binned].astype(np.float64))
+    return {
+        "size": len(logits),
+        "ids": _packed(known, "<u4"),
+        "logits": _packed(logits[known], "<f4"),
+        "labels": [vocabulary.label(token_id) for token_id in known],
+        "seen": seen,
+        "counts": _packed(counts, "<u4"),
+        "means": _packed(means, "<f8"),
+        "variances": _packed(variances, "<f4"),
+    }
+
+
+def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
+    """The rows, figures and draw of a step, computed over the whole vocabulary in float64."""
+    rows = candidate_rows(trace, vocabulary, shown)
+    rest = next(({"tokens": row.tokens, "kept": row.kept, "uncut": row.uncut, "prob": row.prob} for row in rows if row.token_id == REST), None)
+    return {
+        "rows": [
+            {
+                "id": row.token_id,
+                "rank": row.rank,
+                "label": row.label,
+                "logit": _finite(row.logit),
+                "scaled": _finite(row.scaled),
+                "uncut": row.uncut,
+                "cutBy": row.cut_by,
+                "prob": row.prob,
+                "chosen": row.chosen,
+            }
+            for row in rows
+            if row.token_id != REST
+        ],
+        "rest": rest,
+        "u": trace.u,
+        "choice": {"id": trace.choice.token_id, "low": trace.choice.low, "prob": trace.choice.probability},
+        "figures": {
+            "entropy": trace.entropy_bits,
+            "effective": trace.effective_choices,
+            "kept": trace.kept_count,
+            "size": len(trace.probs),
+            "keptMass": float(trace.uncut_probs[trace.kept].sum()),
+            "removed": trace.removed_mass,
+            "sum": float(trace.probs.sum()),
+        },
+    }
+
+
+def _bins(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count, mean and variance of each bin that is not empty, by decreasing mean."""
+    if not len(values):
+        return np.empty(0), np.empty(0), np.empty(0)
+    low, high = values.min(), values.max()
+    width = (high - low) / BINS or 1.0
+    bins = np.minimum(((high - values) / width).astype(np.intp), BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    filled = counts > 0
+    means = np.bincount(bins, values, BINS) / np.maximum(counts, 1)
+    variances = np.bincount(bins, (values - means[bins]) ** 2, BINS) / np.maximum(counts, 1)
+    return counts[filled], means[filled], variances[filled]
+
+
+def _packed(values, dtype: str) -> str:
+    return base64.b64encode(np.asarray(values, dtype=dtype).tobytes()).decode("ascii")
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinities: a logit a model keeps to itself is none."""
+    return value if math.isfinite(value) else None
