@@ -20,7 +20,7 @@ class Controls {
       el(
         "div",
         { class: "setting seed" },
-        el("label", {}, el("span", {}, "Graine du tirage"), this.seed),
+        el("label", {}, el("span", {}, "Graine"), this.seed),
         button("Autre graine", () => this.setSeed((this.settings.seed + 1) % (MAX_SEED + 1)), { title: "Une autre graine, donc d’autres u" }),
       ),
       button("Réglages de départ", onReset, { class: "reset" }),

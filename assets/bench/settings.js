@@ -41,7 +41,7 @@ const SLIDERS = [
   },
 ];
 
-const ORDER_NAMES = { huggingface: "Hugging Face : température d’abord", llamacpp: "llama.cpp : température en dernier" };
+const ORDER_NAMES = { huggingface: "Hugging Face (T d’abord)", llamacpp: "llama.cpp (T à la fin)" };
 const STAGE_NAMES = { top_k: "top-k", top_p: "top-p", min_p: "min-p" };
 const MAX_SEED = 2 ** 32 - 1;
 

@@ -13,7 +13,7 @@ class StepView {
     this.rows = Array.from({ length: SHOWN }, () => this.makeRow());
     this.rest = makeCells("");
     this.rest.element.classList.add("rest");
-    this.cut = el("tr", { class: "cut" }, el("td", { colspan: "6" }, el("span")));
+    this.cut = el("tr", { class: "cut" }, el("td", {}, el("span")));
     this.scaledHead = el("th", { scope: "col", class: "c-scaled" }, "logit ÷ T");
     this.drawHead = el("th", { scope: "col", class: "c-draw" }, "tirage");
     this.heads = {
@@ -32,6 +32,10 @@ class StepView {
       el("thead", {}, this.head),
       this.body,
     );
+    const narrow = matchMedia("(max-width: 760px)"); // there bench.css hides two columns
+    const spanAll = () => (this.cut.firstChild.colSpan = narrow.matches ? 4 : 6);
+    narrow.addEventListener("change", spanAll);
+    spanAll();
     this.body.addEventListener("keydown", (event) => this.moveFocus(event));
     this.table.addEventListener("pointerleave", () => this.point(null));
     this.makeStrip();
@@ -165,7 +169,7 @@ class StepView {
       element.style.width = `${segment.width * 100}%`;
       element.classList.toggle("chosen", segment.chosen);
       element.classList.toggle("others", segment.id === null);
-      element.dataset.id = segment.id;
+      element.dataset.id = segment.id ?? "";
       setText(element, segment.width > 0.045 ? segment.label : "");
     });
     this.needle.style.left = `${step.u * 100}%`;

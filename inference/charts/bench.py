@@ -51,7 +51,9 @@ def live_scores(scores: Scores, seen_ids: Sequence[int], vocabulary: Vocabulary)
 def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
     """The rows, figures and draw of a step, computed over the whole vocabulary in float64."""
     rows = candidate_rows(trace, vocabulary, shown)
-    rest = next(({"tokens": row.tokens, "kept": row.kept, "uncut": row.uncut, "prob": row.prob} for row in rows if row.token_id == REST), None)
+    rest = next(
+        ({"tokens": row.tokens, "kept": row.kept, "uncut": row.uncut, "prob": row.prob} for row in rows if row.token_id == REST), None
+    )
     return {
         "rows": [
             {
