@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from inference.charts.bench import exact_step, live_scores
 from inference.charts.candidates import REST, candidate_rows, candidates_figure
 from inference.distributions import entropy_bits, largest, log_softmax, softmax
 from inference.formatting import percent
@@ -31,6 +32,9 @@ def test_the_softmax_is_over_the_vocabulary_and_not_over_the_rows_shown(step, sc
     over_the_rows = softmax(trace.scores.logits[largest(trace.scores.logits, SHOWN)])
     assert rows[0].uncut == pytest.approx(softmax(trace.scores.logits)[rows[0].token_id], abs=1e-12)
     assert rows[0].uncut < over_the_rows[0] - 0.05
+    drawn = exact_step(trace, scorer.vocabulary, 13)
+    assert drawn["rows"][0]["uncut"] == rows[0].uncut
+    assert sum(row["uncut"] for row in drawn["rows"]) == pytest.approx(1 - drawn["rest"]["uncut"], abs=1e-12)
     assert trace.kept_count > SHOWN > np.searchsorted(np.cumsum(over_the_rows), 0.9)
 
 
@@ -78,6 +82,8 @@ def test_tokens_are_told_apart_by_id_and_never_by_text_or_probability():
 
     rows = candidate_rows(trace, Alike(), 4)
     assert [row.token_id for row in rows if row.chosen] == [trace.choice.token_id]
+    assert [row["id"] for row in exact_step(trace, Alike(), 4)["rows"]] == [0, 1, 2, 3]
+    assert len(live_scores(trace.scores, (), Alike())["labels"]) == 4
 
 
 @pytest.mark.parametrize(

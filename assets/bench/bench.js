@@ -15,13 +15,19 @@ class Bench {
     this.build();
     this.onKey = (event) => this.shortcut(event);
     document.addEventListener("keydown", this.onKey);
+    this.onScores = () => this.takeScores();
+    addEventListener("bench-scores", this.onScores);
     this.showTour(data.opening.tour, false);
-    this.showProjector(data.opening.projector);
+    this.showProjector(data.opening.projector, false);
   }
 
   build() {
+    document.documentElement.lang = "fr"; // Streamlit says "en"
     const act = (name) => () => this.act(name);
     this.sentence = el("ol", { class: "sentence", "data-part": "sentence", "aria-label": "Le texte, token par token" });
+    this.cursor = el("li", { class: "cursor", "aria-hidden": "true" }, "▌");
+    this.sentence.append(this.cursor);
+    this.drawnChips = [];
     this.branches = el("div", { class: "branches" });
     this.message = el("p", { class: "message", role: "status" });
     this.buttons = {
@@ -59,24 +65,48 @@ class Bench {
 
   // New data from Python.
   receive(data) {
-    const isNewStep = data.step?.key !== this.data.step?.key || !this.scores;
     this.data = data;
     this.outbox = this.outbox.filter((event) => event.seq > data.acknowledged);
-    if (data.step && isNewStep) this.scores = readScores(data.step.scores);
-    if (data.step) this.scores.u = data.step.u;
+    if (this.outbox.length > 0) this.setTriggerValue("events", this.outbox); // Python takes so many at a time
+    this.isReady = true;
+    this.takeScores();
     if (this.outbox.length === 0 && !this.controls.isHeld) this.settings = data.settings;
-    this.controls.show(this.settings, data.step ? data.step.scores.size : Infinity);
-    this.drawText();
-    this.drawStep();
+    this.controls.show(this.settings, data.step ? data.step.exact.figures.size : Infinity);
+    this.keepFocus(
+      () => {
+        this.drawText();
+        this.drawStep();
+      },
+      () => [...this.sentence.querySelectorAll("button")].at(-1) ?? this.buttons.next,
+    );
     history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
     if (this.isPlaying && data.stop) this.play(false);
     if (this.isPlaying && this.outbox.length === 0) this.timer = setTimeout(() => this.send("next"), PLAY_INTERVAL_MS);
   }
 
+  // The scores of a step come in a component of their own, before or after the rest, and only when they are new.
+  takeScores() {
+    const sent = globalThis.benchScores;
+    const { step } = this.data;
+    if (step && sent?.key === step.key && this.scores?.key !== step.key) this.scores = readScores(sent);
+    if (step && this.scores) this.scores.u = step.u;
+  }
+
+  // Do something that may take the element with the focus off the screen; another one then gets it.
+  keepFocus(action, next) {
+    const focused = this.focused();
+    action();
+    const isMoved = this.root.contains(this.focused()) && this.focused() !== focused;
+    if (focused && !isMoved && focused.getClientRects().length === 0) next().focus();
+  }
+
+  focused() {
+    return this.root.getRootNode().activeElement;
+  }
+
   drawText() {
     const { chips, undo, redo, stop, branches, illustrative, notices } = this.data;
-    this.sentence.replaceChildren(...chips.map((chip, position) => this.chip(chip, position)), el("li", { class: "cursor", "aria-hidden": "true" }, "▌"));
-    this.sentence.scrollTop = this.sentence.scrollHeight;
+    this.drawChips(chips);
     this.branches.hidden = branches.length === 0;
     this.branches.replaceChildren(
       el("span", {}, french("Autres suites :")),
@@ -85,20 +115,33 @@ class Bench {
     const written = chips.filter((chip) => !chip.prompt).length;
     this.length = written;
     const { next, back, play, restart, undo: undoButton, redo: redoButton } = this.buttons;
-    next.disabled = Boolean(stop);
-    play.disabled = Boolean(stop) && !this.isPlaying;
-    back.disabled = restart.disabled = written === 0;
-    undoButton.disabled = !undo;
-    redoButton.disabled = !redo;
+    for (const off of [next, play]) disable(off, Boolean(stop));
+    for (const off of [back, restart]) disable(off, written === 0);
+    disable(undoButton, !undo);
+    disable(redoButton, !redo);
     setText(this.message, [...notices, stop?.text].filter(Boolean).join(" "));
     this.badge.hidden = !illustrative;
   }
 
+  // The chips the text keeps stay the same elements, so that the keyboard stays where it is among them.
+  drawChips(chips) {
+    const drawn = chips.map((chip) => JSON.stringify(chip));
+    const changed = drawn.findIndex((chip, position) => chip !== this.drawnChips[position]);
+    const kept = changed === -1 ? drawn.length : changed;
+    if (kept === drawn.length && kept === this.drawnChips.length) return;
+    for (const item of [...this.sentence.children].slice(kept, -1)) item.remove();
+    this.cursor.before(...chips.slice(kept).map((chip, position) => this.chip(chip, kept + position)));
+    this.drawnChips = drawn;
+    this.sentence.scrollTop = this.sentence.scrollHeight;
+    if (this.sentence.scrollHeight > this.sentence.clientHeight) this.sentence.tabIndex = 0; // else the keyboard could not scroll it
+    else this.sentence.removeAttribute("tabindex");
+  }
+
   chip(chip, position) {
-    const promptLength = this.data.chips.findIndex((other) => !other.prompt);
     if (chip.prompt) return el("li", { class: "chip prompt" }, chip.label);
     const share = percent(chip.probability) + (chip.forced ? " · forcé" : "");
-    const rewind = button("", () => this.send("rewind", { length: position - promptLength }), { title: "Revenir juste avant ce token" });
+    const length = () => this.data.chips.slice(0, position).filter((before) => !before.prompt).length;
+    const rewind = button("", () => this.send("rewind", { length: length() }), { title: "Revenir juste avant ce token" });
     rewind.append(el("span", {}, chip.label), el("small", {}, share));
     return el("li", { class: `chip written level-${level(chip.probability)}${chip.forced ? " forced" : ""}` }, rewind);
   }
@@ -110,6 +153,7 @@ class Bench {
     this.ended.hidden = Boolean(step);
     if (!step || step.settings.seed !== this.settings.seed) return; // another seed is another u, which Python will say
     const isExact = sameSettings(step.settings, this.settings);
+    if (!isExact && this.scores?.key !== step.key) return;
     const shown = isExact ? step.exact : sample(this.scores, this.settings, SHOWN);
     this.view.draw(shown, this.settings);
     this.root.dataset.from = isExact ? "python" : "browser";
@@ -127,6 +171,7 @@ class Bench {
   // Events are numbered and sent again until Python has acknowledged them, so none is lost when it is busy.
   send(name, details = {}) {
     clearTimeout(this.timer);
+    if (!this.root.isConnected) return this.destroy();
     const seq = (this.outbox.at(-1)?.seq ?? this.data.acknowledged) + 1;
     this.outbox.push({ seq, name, settings: this.settings, ...details });
     this.root.classList.remove("moving");
@@ -139,7 +184,7 @@ class Bench {
     if (name === "help") return this.toggleHelp();
     if (name === "projector") return this.showProjector(!this.root.classList.contains("projector"));
     if (name === "link") return this.copyLink();
-    if (this.buttons[name].disabled) return;
+    if (isDisabled(this.buttons[name])) return;
     if (name === "back" || name === "restart") return this.send("rewind", { length: name === "back" ? this.length - 1 : 0 });
     this.play(false);
     this.send(name);
@@ -154,20 +199,32 @@ class Bench {
   }
 
   showTour(position, takesFocus = true) {
-    this.tour.show(position, takesFocus);
+    this.keepFocus(
+      () => this.tour.show(position, takesFocus),
+      () => this.extras.tour,
+    );
     this.root.dataset.tour = position;
-    if (this.scores) this.drawStep();
+    if (this.isReady) this.drawStep();
     this.updateAddress();
   }
 
-  showProjector(isOn) {
-    this.root.classList.toggle("projector", isOn);
+  showProjector(isOn, takesFocus = true) {
+    this.keepFocus(
+      () => this.root.classList.toggle("projector", isOn),
+      () => this.extras.projector,
+    );
+    const host = this.root.getRootNode().host;
+    if (host) host.dataset.projected = isOn; // style.css then hides the page behind, from the keyboard too
+    if (isOn && takesFocus && !this.root.contains(this.focused())) this.extras.projector.focus();
     this.extras.projector.setAttribute("aria-pressed", isOn);
     this.updateAddress();
   }
 
   toggleHelp() {
-    this.help.hidden = !this.help.hidden;
+    this.keepFocus(
+      () => (this.help.hidden = !this.help.hidden),
+      () => this.extras.help,
+    );
     this.extras.help.setAttribute("aria-expanded", !this.help.hidden);
     if (!this.help.hidden) this.help.focus();
   }
@@ -181,7 +238,7 @@ class Bench {
   }
 
   updateAddress() {
-    if (this.scores) history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
+    if (this.isReady) history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
   }
 
   // Browsers let a page write to the clipboard only over HTTPS or on the machine itself; elsewhere the address is shown, selected.
@@ -192,11 +249,13 @@ class Bench {
     } catch {
       this.address.hidden = false;
       this.address.value = location.href;
+      this.address.focus();
       this.address.select();
     }
   }
 
   shortcut(event) {
+    if (!this.root.isConnected) return this.destroy(); // Streamlit has put another bench in its place
     if (event.key === "Escape" && this.root.classList.contains("projector")) this.showProjector(false);
     if (!event.altKey || event.ctrlKey || event.metaKey) return;
     // The letter on the key, whatever the keyboard's layout; where Alt makes another character of it, the key's place.
@@ -210,6 +269,7 @@ class Bench {
   destroy() {
     clearTimeout(this.timer);
     document.removeEventListener("keydown", this.onKey);
+    removeEventListener("bench-scores", this.onScores);
   }
 }
 
@@ -239,7 +299,7 @@ function helpPanel() {
   );
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
+function drawBench({ data, parentElement, setTriggerValue }) {
   let root = parentElement.querySelector(".bench");
   if (!root?.bench) {
     root ??= parentElement.appendChild(el("div", { class: "bench" }));
@@ -247,4 +307,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   root.bench.setTriggerValue = setTriggerValue;
   root.bench.receive(data);
+}
+
+// All this code is a component of its own, which Streamlit sends once; mount.js, sent with each step, only calls it.
+export default function () {
+  globalThis.drawBench = drawBench;
+  dispatchEvent(new Event("bench-code"));
 }

@@ -81,6 +81,6 @@ class Controls {
       this.label(slider, value);
     }
     this.order.value = settings.order;
-    if (document.activeElement !== this.seed) this.seed.value = settings.seed;
+    if (!this.seed.matches(":focus")) this.seed.value = settings.seed;
   }
 }

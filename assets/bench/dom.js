@@ -17,5 +17,14 @@ function setText(element, text) {
 }
 
 function button(label, action, attributes = {}) {
-  return el("button", { type: "button", onclick: action, ...attributes }, label);
+  return el("button", { type: "button", onclick: (event) => isDisabled(event.currentTarget) || action(), ...attributes }, label);
+}
+
+// A button that has nothing to do for now. The attribute `disabled` would take the keyboard's focus away from it.
+function disable(element, isOff) {
+  element.setAttribute("aria-disabled", isOff);
+}
+
+function isDisabled(element) {
+  return element.getAttribute("aria-disabled") === "true";
 }

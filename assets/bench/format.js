@@ -3,13 +3,14 @@
 const NARROW = "\u202f";
 const MINUS = "\u2212";
 
-// |value| with `digits` decimals. A value half-way between two roundings goes to the even one, as Python's does;
-// such a value is a multiple of 2^-(digits + 1), and toFixed alone would round it up.
+// |value| with `digits` decimals. A value half-way between two roundings goes to the even one, as Python's does; toFixed would round it
+// up. Such a value is a multiple of 2^-(digits + 1), so one more decimal writes it out in full. Past 1e21 toFixed gives up decimals.
 function fixed(value, digits) {
   const size = Math.abs(value);
-  const scaled = size * 10 ** digits;
-  const isHalfway = Number.isInteger(size * 2 ** (digits + 1)) && scaled % 1 === 0.5;
-  return (isHalfway ? (2 * Math.round(scaled / 2)) / 10 ** digits : size).toFixed(digits);
+  if (size >= 1e21) return `${BigInt(size)}${digits ? `.${"0".repeat(digits)}` : ""}`;
+  const longer = size.toFixed(digits + 1);
+  const isJustAboveEven = Number.isInteger(size * 2 ** (digits + 1)) && /[02468]\.?5$/.test(longer);
+  return isJustAboveEven ? longer.replace(/\.?5$/, "") : size.toFixed(digits);
 }
 
 function number(value, digits) {
@@ -28,7 +29,7 @@ function percent(probability) {
 
 // As many decimals as the value has, up to 12.
 function decimal(value) {
-  return value.toFixed(12).replace(/\.?0+$/, "").replace(".", ",");
+  return `${value < 0 ? "-" : ""}${fixed(value, 12)}`.replace(/\.?0+$/, "").replace(".", ",");
 }
 
 function count(value) {

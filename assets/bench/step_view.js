@@ -73,6 +73,8 @@ class StepView {
     this.drawRest(step.rest, isGreedy);
     this.drawCut(step, isGreedy);
     this.drawStrip(step, isGreedy);
+    const focused = this.rows.find((row) => row.force.matches(":focus-visible"));
+    if (focused) this.pointedId = focused.id; // the keyboard has stayed on this row, which now holds another token
     this.drawCard();
   }
 

@@ -25,7 +25,7 @@ class Tour {
     this.position = position;
     this.element.hidden = position === 0;
     if (position === 0) return;
-    this.back.disabled = position === 1;
+    disable(this.back, position === 1);
     this.next.hidden = position === this.steps.length;
     this.play.hidden = position !== this.steps.length;
     setText(this.title, `${position}/${this.steps.length} · ${this.steps[position - 1].title}`);
@@ -53,6 +53,9 @@ class Tour {
       chosenShare: chosen ? percent(chosen.prob) : "",
     };
     const template = step.u === null && greedy ? greedy : text;
-    setText(this.text, french(template).replace(/\{(\w+)\}/g, (_, name) => blanks[name]));
+    // A token may be written from right to left: each blank is kept apart from what surrounds it.
+    const parts = french(template).split(/\{(\w+)\}/).map((part, position) => (position % 2 ? el("bdi", {}, blanks[part]) : part));
+    const filled = el("p", {}, ...parts);
+    if (filled.textContent !== this.text.textContent) this.text.replaceChildren(...filled.childNodes);
   }
 }

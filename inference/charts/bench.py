@@ -17,7 +17,9 @@ from inference.tokens import Vocabulary
 KNOWN = 2_000
 """How many of the largest logits a browser gets one by one."""
 BINS = 512
-"""Into how many bins of equal width the other logits go."""
+"""Into how many bins the other logits go."""
+WIDENING = 1.5
+"""The i-th edge, from the largest logit down, is i ** WIDENING away: bins are narrow where tokens weigh, wide where they hardly do."""
 
 
 def live_scores(scores: Scores, seen_ids: Sequence[int], vocabulary: Vocabulary) -> dict:
@@ -45,12 +47,15 @@ def live_scores(scores: Scores, seen_ids: Sequence[int], vocabulary: Vocabulary)
         "counts": _packed(counts, "<u4"),
         "means": _packed(means, "<f8"),
         "variances": _packed(variances, "<f4"),
+        "binsTop": float(logits[binned].max()) if binned.any() else None,
     }
 
 
 def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
     """The rows, figures and draw of a step, computed over the whole vocabulary in float64."""
-    rows = candidate_rows(trace, vocabulary, shown)
+    # A token that the model keeps to itself gets no row: it has neither a logit nor a stage that cut it.
+    rows = candidate_rows(trace, vocabulary, min(shown, int(np.count_nonzero(np.isfinite(trace.scores.logits)))))
+    removed, entropy = trace.removed_mass, trace.entropy_bits
     rest = next(
         ({"tokens": row.tokens, "kept": row.kept, "uncut": row.uncut, "prob": row.prob} for row in rows if row.token_id == REST), None
     )
@@ -74,12 +79,13 @@ def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
         "u": trace.u,
         "choice": {"id": trace.choice.token_id, "low": trace.choice.low, "prob": trace.choice.probability},
         "figures": {
-            "entropy": trace.entropy_bits,
-            "effective": trace.effective_choices,
+            "entropy": entropy,
+            "effective": 2.0**entropy,
             "kept": trace.kept_count,
             "size": len(trace.probs),
-            "keptMass": float(trace.uncut_probs[trace.kept].sum()),
-            "removed": trace.removed_mass,
+            # All of it only when nothing was removed, however the sum is rounded.
+            "keptMass": min(float(trace.uncut_probs[trace.kept].sum()), math.nextafter(1, 0)) if removed else 1.0,
+            "removed": removed,
             "sum": float(trace.probs.sum()),
         },
     }
@@ -90,8 +96,8 @@ def _bins(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not len(values):
         return np.empty(0), np.empty(0), np.empty(0)
     low, high = values.min(), values.max()
-    width = (high - low) / BINS or 1.0
-    bins = np.minimum(((high - values) / width).astype(np.intp), BINS - 1)
+    depths = (high - values) / ((high - low) or 1.0)
+    bins = np.minimum((BINS * depths ** (1 / WIDENING)).astype(np.intp), BINS - 1)
     counts = np.bincount(bins, minlength=BINS)
     filled = counts > 0
     means = np.bincount(bins, values, BINS) / np.maximum(counts, 1)

@@ -4,7 +4,7 @@ import os
 
 from inference.errors import UserError
 from inference.models.base import Model
-from inference.models.embedded import Report
+from inference.models.conversion import Report
 
 
 def open_model(report: Report) -> Model:

@@ -49,7 +49,7 @@ def show_bench(scorer: PrefixCache, source: str) -> None:
         session.open_bench(source, _opening(scorer, source))
     bench = session.bench(source)
     _prompt_form(scorer, bench, source)
-    mounted = st.empty()
+    mounted = st.container()
     with st.container(horizontal=True):
         with st.popover("Arrêts", icon=":material/stop_circle:"):
             stop_controls()
@@ -61,7 +61,9 @@ def show_bench(scorer: PrefixCache, source: str) -> None:
         except UserError as error:
             st.error(french(str(error)))
             return
-        mount_bench(data, key=_key(source), on_events_change=lambda: _receive(scorer, source))
+        scores = data["step"] and _live_scores(scorer, source, bench.sentence.token_ids)
+        with st.container():
+            mount_bench(data, scores, key=_key(source), on_events_change=lambda: _receive(scorer, source))
 
 
 def _opening(scorer: PrefixCache, source: str) -> session.Bench:
@@ -108,7 +110,12 @@ def _key(source: str) -> str:
 
 @st.cache_data(max_entries=512, show_spinner=False)
 def _live_scores(_scorer: PrefixCache, source: str, token_ids: tuple[int, ...]) -> dict:
-    return live_scores(_scorer.scores_after(token_ids), token_ids, _scorer.vocabulary)
+    """Made once for all visitors."""
+    return {"key": _step_key(source, token_ids)} | live_scores(_scorer.scores_after(token_ids), token_ids, _scorer.vocabulary)
+
+
+def _step_key(source: str, token_ids: tuple[int, ...]) -> str:
+    return f"{source} {hash(token_ids)}"
 
 
 def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
@@ -146,9 +153,8 @@ def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
 def _step(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, source: str) -> dict:
     trace = next_step(sentence, scorer, params)
     return {
-        "key": f"{source} {hash(sentence.token_ids)}",
+        "key": _step_key(source, sentence.token_ids),
         "settings": _settings(params),
-        "scores": _live_scores(scorer, source, sentence.token_ids),
         "u": uniform(params.seed, trace.step),
         "exact": exact_step(trace, scorer.vocabulary, SHOWN),
     }
@@ -173,7 +179,7 @@ def _branch_text(branch: Sentence, scorer: PrefixCache) -> str:
 def _receive(scorer: PrefixCache, source: str) -> None:
     """Carry out the events the browser sent and that were not carried out yet. A malformed one is ignored: our page sends none."""
     bench = session.bench(source)
-    events = session.get(_key(source)).events
+    events = getattr(session.get(_key(source)), "events", None)
     for event in events[:MAX_EVENTS] if isinstance(events, list) else ():
         try:
             if event["seq"] > bench.acknowledged:

@@ -76,7 +76,9 @@ def exports(scorer: PrefixCache, source: str) -> None:
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
         if not scorer.info.is_illustrative:
             st.caption(CODE_CAPTION)
-            st.code(transformers_code(sentence.prompt, params, rules, scorer.info.hub_id, scorer.info.dtype), language="python")
+            st.code(
+                transformers_code(sentence.prompt, params, rules, scorer.info.hub_id, scorer.info.dtype), language="python", wrap_lines=True
+            )
 
 
 def _table(rows: list[CandidateRow], trace: StepTrace) -> pd.DataFrame:

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from tests.conftest import ROOT
 
@@ -30,15 +32,13 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-@pytest.fixture(scope="session")
-def server(model_folder, tmp_path_factory) -> Iterator[str]:
-    """The address of the app, started the way README says, on the model the session converted."""
+@contextmanager
+def running_app(folder: Path, log: Path, environment: dict[str, str]) -> Iterator[str]:
+    """The address of the app in a folder, started the way README says. A traceback in its log fails the test."""
     port = free_port()
-    log = tmp_path_factory.mktemp("server") / "log"
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
-    environment = os.environ | {"INFERENCE_CACHE": str(model_folder.parent)}
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=folder, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT)
     try:
         address = f"http://127.0.0.1:{port}"
         _wait_for(address, process, log)
@@ -47,6 +47,14 @@ def server(model_folder, tmp_path_factory) -> Iterator[str]:
         process.terminate()
         process.wait(timeout=20)
     assert "Traceback" not in log.read_text(), f"the server logged an error:\n{log.read_text()}"
+
+
+@pytest.fixture(scope="session")
+def server(model_folder, tmp_path_factory) -> Iterator[str]:
+    """The address of the app on the model the session converted."""
+    log = tmp_path_factory.mktemp("server") / "log"
+    with running_app(ROOT, log, {"INFERENCE_CACHE": str(model_folder.parent)}) as address:
+        yield address
 
 
 def _wait_for(address: str, process: subprocess.Popen, log) -> None:
@@ -68,16 +76,38 @@ def browser() -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS)
 
 
-@pytest.fixture
-def page(browser: Browser, server: str) -> Iterator[Page]:
-    """A laptop-sized page on the app. Whatever the page logs as an error, or fetches from elsewhere, fails the test."""
+@contextmanager
+def watched_page(browser: Browser, address: str, **options) -> Iterator[Page]:
+    """A laptop-sized page on an app. Whatever the page logs as an error, asks in a dialog or fetches from elsewhere fails the test."""
     expect.set_options(timeout=20_000)
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, locale="fr-FR", base_url=server, accept_downloads=True)
+    settings = {"viewport": {"width": 1440, "height": 900}, "locale": "fr-FR", "base_url": address, "accept_downloads": True}
+    context = browser.new_context(**settings | options)
     page = context.new_page()
     errors: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        errors.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: errors.append(request.url) if not request.url.startswith((server, "data:", "blob:")) else None)
+    page.on("request", lambda request: errors.append(request.url) if not request.url.startswith((address, "data:", "blob:")) else None)
     yield page
     context.close()
     assert not errors, errors
+
+
+@pytest.fixture(scope="session")
+def bench_scripts(browser: Browser) -> Page:
+    """A blank page that knows the functions of `assets/bench/`: what computes, writes numbers and draws a step."""
+    page = browser.new_page()
+    names = ("format", "sampler", "settings", "dom", "step_view")
+    page.add_script_tag(content="\n".join((ROOT / "assets" / "bench" / f"{name}.js").read_text(encoding="utf-8") for name in names))
+    return page
+
+
+@pytest.fixture
+def page(browser: Browser, server: str) -> Iterator[Page]:
+    with watched_page(browser, server) as page:
+        yield page

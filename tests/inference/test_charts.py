@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from inference.charts.candidates import REST, candidate_rows, candidates_figure, full_table, rank_of
-from inference.charts.draw_strip import draw_segments
 from inference.charts.style import CHOSEN, CUT, NEUTRAL
 from inference.drawing import uniform
 from inference.records import SamplingParams, Scores, StepTrace
@@ -68,13 +67,21 @@ def test_the_chosen_token_is_always_shown_once(params, seed):
     assert rows[rows["chosen"]]["token_id"].tolist() == [trace.choice.token_id]
 
 
-def test_a_chosen_token_that_is_not_among_the_most_likely_is_added_with_its_rank():
+def test_a_chosen_token_that_is_not_among_the_most_likely_takes_the_place_of_the_last_with_its_rank():
     trace = wide_trace(2)
     rows = frame(trace, WIDE, 5)
-    assert len(rows) == 7
-    assert rows["rank"].tolist()[:5] == [1, 2, 3, 4, 5]
-    assert rows["rank"].tolist()[5] == 1 + np.count_nonzero(trace.probs > trace.choice.probability) > 6
-    assert rows["token_id"].tolist()[5:] == [trace.choice.token_id, REST]
+    assert rows["rank"].tolist()[:4] == [1, 2, 3, 4]
+    assert rows["rank"].tolist()[4] == rank_of(trace, trace.choice.token_id) > 6
+    assert rows["rank"].tolist()[4] == 1 + np.count_nonzero(trace.probs > trace.choice.probability)
+    assert rows["token_id"].tolist()[4:] == [trace.choice.token_id, REST]
+    assert rows["chosen"].tolist() == [False, False, False, False, True, False]
+    assert rows["tokens"].tolist() == [1, 1, 1, 1, 1, 995]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_other_rows_are_those_of_the_most_likely_tokens_whatever_is_chosen(seed):
+    trace = wide_trace(seed)
+    assert frame(trace, WIDE, 5)["token_id"].tolist()[:4] == np.argsort(-trace.scores.logits)[:4].tolist()
 
 
 def test_rows_of_a_hand_computed_step():
@@ -84,6 +91,7 @@ def test_rows_of_a_hand_computed_step():
     assert rows["token_id"].tolist() == [0, 1, 2, REST]
     assert rows["tokens"].tolist() == [1, 1, 1, 2]
     assert rows["kept"].tolist() == [1, 1, 0, 0]
+    assert [row.cut_by for row in candidate_rows(make_trace(top_k=2), VOCABULARY, 3)] == [None, None, "top_k", None]
     assert rows["uncut"].tolist() == pytest.approx([0.4, 0.3, 0.15, 0.15], abs=1e-7)
     assert rows["prob"].tolist() == pytest.approx([4 / 7, 3 / 7, 0, 0], abs=1e-7)
     assert rows["logit"].tolist()[:3] == pytest.approx(np.log([0.4, 0.3, 0.15]), abs=1e-6)
@@ -184,24 +192,3 @@ def test_no_label_brings_markup_into_a_figure():
 @pytest.mark.parametrize("rank", range(len(HOSTILE)), ids=HOSTILE)
 def test_plotly_shows_each_label_as_it_is(rank):
     assert [shown_by_plotly(labels[rank]) for labels in hostile_figures()] == [HOSTILE[rank]] * 2
-
-
-@pytest.mark.parametrize("params", [settings for settings in SETTINGS if settings.get("temperature") != 0], ids=str)
-@pytest.mark.parametrize("seed", range(8))
-def test_the_strip_is_full_and_u_falls_in_the_chosen_segment(params, seed):
-    trace = wide_trace(seed, **params)
-    segments = draw_segments(trace, candidate_rows(trace, WIDE, 5))
-    lows, ends = [segment.low for segment in segments], [segment.low + segment.width for segment in segments]
-    assert lows[0] == 0
-    assert lows[1:] == pytest.approx(ends[:-1], abs=1e-12)
-    assert ends[-1] == pytest.approx(1, abs=1e-9)
-    (chosen,) = (segment for segment in segments if segment.chosen)
-    assert (chosen.low, chosen.width) == pytest.approx((trace.choice.low, trace.choice.probability), abs=1e-12)
-    assert chosen.low - 1e-12 <= trace.u <= chosen.low + chosen.width + 1e-12
-
-
-def test_the_strip_goes_by_decreasing_probability_and_leaves_cut_tokens_out():
-    trace = make_trace((0.1, 0.4, 0.3, 0.2), top_k=3)
-    segments = draw_segments(trace, candidate_rows(trace, VOCABULARY, 4))
-    assert [segment.width for segment in segments] == pytest.approx([4 / 9, 3 / 9, 2 / 9], abs=1e-7)
-    assert [segment.label for segment in segments] == ["␣lit", "␣tapis", "␣sol"]

@@ -79,7 +79,19 @@ def test_an_address_holds_nothing_it_can_do_without():
 
 
 def test_an_empty_address_is_the_default_state():
-    assert from_query({}, SOURCES) == LinkState(None, (), DEFAULT_PARAMS, StopRules(), "modele", ())
+    assert from_query({}, SOURCES) == LinkState(None, (), DEFAULT_PARAMS, StopRules(), "modele")
+
+
+def test_an_address_may_open_a_step_of_the_walkthrough_and_the_projector():
+    state = from_query({"visite": ["6"], "projecteur": ["1"]}, SOURCES)
+    assert (state.tour, state.is_projected, state.problems) == (6, True, ())
+
+
+@pytest.mark.parametrize("value", ["7", "-1", "03", "x", "٣", ""])
+def test_a_step_the_walkthrough_does_not_have_is_refused(value):
+    state = from_query({"visite": [value]}, SOURCES)
+    assert state.tour == 0
+    assert state.problems == ("« visite » : c’est une étape de 1 à 6. La valeur par défaut la remplace.",)
 
 
 @pytest.mark.parametrize("length", [MAX_LINKED_CHARACTERS, MAX_LINKED_CHARACTERS + 1])

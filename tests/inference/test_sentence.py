@@ -9,7 +9,17 @@ from inference.errors import UserError
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, Scores
 from inference.sampling import run_pipeline
-from inference.sentence import MAX_PROMPT_CHARACTERS, MAX_PROMPT_TOKENS, Choice, Sentence, forced, open_sentence, written
+from inference.sentence import (
+    MAX_BRANCHES,
+    MAX_PROMPT_CHARACTERS,
+    MAX_PROMPT_TOKENS,
+    Choice,
+    Sentence,
+    forced,
+    open_sentence,
+    with_branch,
+    written,
+)
 
 TEXT = Sentence("Le chat", (0, 2, 3), (Choice(4, 0.5), Choice(5, 0.25, forced=True), Choice(6, 0.125)))
 
@@ -165,3 +175,34 @@ def test_written_and_forced_tokens_leave_the_model_what_it_kept_to_itself():
     sentence = Sentence("a", (1,))
     assert written(sentence, Reticent(), SamplingParams(temperature=0.0)).choices[0].probability == pytest.approx(0.5)
     assert forced(sentence, Reticent(), 0).choices[0].probability == pytest.approx(0.5)
+
+
+def text(*token_ids: int, prompt_ids: tuple[int, ...] = (1, 2)) -> Sentence:
+    return Sentence("a", prompt_ids, tuple(Choice(token_id, 0.5) for token_id in token_ids))
+
+
+@pytest.mark.parametrize(
+    ("branches", "left", "kept"),
+    [
+        ((), text(), ()),
+        ((), text(5), (text(5),)),
+        ((text(5),), text(5, 6), (text(5, 6),)),
+        ((text(5, 6),), text(5), (text(5, 6),)),
+        ((text(5, 6),), text(5, 7), (text(5, 6), text(5, 7))),
+        ((text(5),), text(5, prompt_ids=(3,)), (text(5), text(5, prompt_ids=(3,)))),
+    ],
+)
+def test_a_text_that_is_left_stays_reachable_at_its_longest(branches, left, kept):
+    assert with_branch(branches, left) == kept
+
+
+def test_the_oldest_branches_go_first():
+    branches = ()
+    for token_id in range(MAX_BRANCHES + 3):
+        branches = with_branch(branches, text(token_id))
+    assert branches == tuple(text(token_id) for token_id in range(3, MAX_BRANCHES + 3))
+
+
+def test_a_token_forced_or_drawn_is_the_same_branch():
+    assert text(5).begins(Sentence("a", (1, 2), (Choice(5, 0.5, forced=True), Choice(6, 0.5))))
+    assert not text(5, 6).begins(text(5))

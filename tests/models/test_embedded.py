@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM, Gemma3TextConfig, GemmaTokenizer
 
 from inference.distributions import softmax
 from inference.errors import UserError
-from inference.models import embedded
+from inference.models import conversion, embedded
 from tests.conftest import PROMPT, ROOT
 
 CONFIG, TOKENIZER, WEIGHTS = FILES = ("config.json", "tokenizer.json", "model.safetensors")
@@ -78,8 +78,8 @@ def made(monkeypatch) -> list[str]:
 
     monkeypatch.setattr(embedded, "_join", lambda path: path.write_bytes(b"all the parts"))
     monkeypatch.setattr(embedded, "GgufFile", lambda path: SimpleNamespace(metadata={}, tensors=[]))
-    for function, name in (("_write_config", CONFIG), ("_write_tokenizer", TOKENIZER), ("_write_weights", WEIGHTS)):
-        monkeypatch.setattr(embedded, function, maker(name))
+    for function, name in (("write_config", CONFIG), ("write_tokenizer", TOKENIZER), ("write_weights", WEIGHTS)):
+        monkeypatch.setattr(conversion, function, maker(name))
     return names
 
 
@@ -288,7 +288,7 @@ def test_an_interrupted_conversion_goes_on_where_it_stopped_and_gives_the_same_b
 PREPARE = """
 import json, sys
 from pathlib import Path
-from inference.models import embedded
+from inference.models import conversion, embedded
 reports = []
 print("ready", flush=True)
 sys.stdin.readline()
@@ -374,17 +374,17 @@ def test_too_little_room_is_told_before_anything_is_written(monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=["full", "over quota"])
 def test_a_disk_that_fills_up_is_told_and_what_was_made_is_kept(monkeypatch, made, tmp_path, code):
-    make = embedded._write_weights
+    make = conversion.write_weights
 
     def fill_up(path, *_):
         path.write_bytes(b"half of it")
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(embedded, "_write_weights", fill_up)
+    monkeypatch.setattr(conversion, "write_weights", fill_up)
     assert "Plus assez de place sur le disque" in refusal(tmp_path)
     assert_nothing_half_made(tmp_path)
     assert made == [CONFIG, TOKENIZER]
-    monkeypatch.setattr(embedded, "_write_weights", make)
+    monkeypatch.setattr(conversion, "write_weights", make)
     embedded.prepare(folder=tmp_path)
     assert made == list(FILES)
 

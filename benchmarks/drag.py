@@ -1,0 +1,166 @@
+"""Five seconds of dragging the temperature, in a real browser on the real model, against the same drag on a plain `st.slider` app.
+
+Counted: frames whose visible change differs from the frame before, the time from an input event to the next painted frame, and the
+messages the browser sends to the server meanwhile. The plain app shows as many rows of as many logits with Streamlit's own slider and
+table; it answers when the slider is let go, so one drag is one change.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from playwright.async_api import Browser, Page, async_playwright
+
+from benchmarks.report import machine
+
+ROOT = Path(__file__).parent.parent
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
+MOVES_PER_S = 80
+
+PLAIN_APP = """
+import numpy as np, pandas as pd, streamlit as st
+st.set_page_config(layout="wide")
+@st.cache_resource
+def logits():
+    return np.random.default_rng(0).normal(0, 3, 262_144)
+temperature = st.slider("Température", 0.01, 2.0, 1.0, 0.01)
+scores = logits() / temperature
+probs = np.exp(scores - scores.max())
+probs /= probs.sum()
+top = np.argsort(-logits())[:13]
+st.html(f'<b id="seen">{probs[top[0]]:.6f}</b>')
+st.dataframe(pd.DataFrame({"logit": logits()[top], "scaled": scores[top], "prob": probs[top]}))
+"""
+
+WATCH = """(selector) => {
+  const find = (root) => {
+    const inside = [...root.querySelectorAll("*")].filter((element) => element.shadowRoot);
+    return root.querySelector(selector) ?? inside.map((element) => find(element.shadowRoot)).find(Boolean);
+  };
+  const state = (window.drag = { changes: 0, delays: [] });
+  let seen = find(document);
+  let text = seen.textContent;
+  let inputs = [];
+  let painting = [];
+  const painted = new MessageChannel();
+  painted.port1.onmessage = () => {
+    state.delays.push(...painting.splice(0).map((input) => performance.now() - input));
+  };
+  addEventListener("input", (event) => inputs.push(event.timeStamp), { capture: true });
+  const frame = () => {
+    if (!seen.isConnected) seen = find(document) ?? seen;
+    if (seen.textContent !== text) state.changes += 1;
+    text = seen.textContent;
+    painting.push(...inputs.splice(0));
+    if (painting.length) painted.port2.postMessage(0);
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}"""
+"""Counts frames that show something new; a message posted in a frame arrives once that frame has been painted."""
+
+
+async def drag(page: Page, box: dict, seconds: float) -> None:
+    """Sweep the handle to and fro at the pace of a mouse, which does not wait for the page."""
+    middle = box["y"] + box["height"] / 2
+    await page.mouse.move(box["x"] + box["width"] / 2, middle)
+    await page.mouse.down()
+    moves = []
+    start = time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        share = abs((elapsed * 0.37 + 0.5) % 2 - 1)
+        moves.append(asyncio.create_task(page.mouse.move(box["x"] + box["width"] * (0.03 + 0.94 * share), middle)))
+        await asyncio.sleep(max(0.0, start + len(moves) / MOVES_PER_S - time.perf_counter()))
+    await asyncio.gather(*moves)
+    await page.mouse.up()
+
+
+async def measure_bench(browser: Browser, address: str, seconds: float) -> dict:
+    page = await browser.new_page(viewport={"width": 1440, "height": 900})
+    sent: list[float] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append(time.perf_counter())))
+    await page.goto(address)
+    await page.locator(".bench[data-from=python]").wait_for(timeout=60_000)
+    box = await page.get_by_role("slider", name="Température").bounding_box()
+    await page.evaluate(WATCH, ".candidates tbody")
+    before = len(sent)
+    start = time.perf_counter()
+    await drag(page, box, seconds)
+    released = time.perf_counter()
+    result = await page.evaluate("window.drag")
+    during = sum(1 for moment in sent[before:] if moment < released - 0.05)
+    await page.locator(".bench[data-from=python]").wait_for()
+    await page.close()
+    return {"per_s": result["changes"] / (released - start), "delays": sorted(result["delays"]), "sent": during}
+
+
+async def measure_plain(browser: Browser, address: str, seconds: float) -> dict:
+    page = await browser.new_page(viewport={"width": 1440, "height": 900})
+    await page.goto(address)
+    await page.locator("#seen").wait_for(timeout=60_000)
+    await page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    handle = await page.get_by_role("slider").first.bounding_box()
+    box = await page.get_by_test_id("stSlider").bounding_box() | {"y": handle["y"], "height": handle["height"]}
+    await page.evaluate(WATCH, "#seen")
+    start = time.perf_counter()
+    await drag(page, box, seconds)
+    await page.wait_for_function("window.drag.changes > 0")
+    changes = await page.evaluate("window.drag.changes")
+    await page.close()
+    return {"per_s": changes / (time.perf_counter() - start)}
+
+
+def serve(script: Path, port: int) -> subprocess.Popen:
+    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true", f"--server.port={port}"]
+    server = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health").close()
+            return server
+        except OSError:
+            time.sleep(0.2)
+
+
+async def measure(seconds: float, rounds: int) -> None:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        for _ in range(rounds):
+            bench = await measure_bench(browser, "http://127.0.0.1:8766", seconds)
+            plain = await measure_plain(browser, "http://127.0.0.1:8767", seconds)
+            delays = bench["delays"]
+            print(
+                f"bench: {bench['per_s']:.1f} visible changes/s, input to painted median {statistics.median(delays):.1f} ms, "
+                f"p95 {delays[int(len(delays) * 0.95)]:.1f} ms ({len(delays)} inputs), {bench['sent']} messages sent during the drag; "
+                f"st.slider: {plain['per_s']:.2f} visible changes/s; ratio {bench['per_s'] / plain['per_s']:.0f}"
+            )
+        await browser.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    print(machine())
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "plain.py"
+        plain.write_text(PLAIN_APP)
+        servers = [serve(ROOT / "app.py", 8766), serve(plain, 8767)]
+        try:
+            asyncio.run(measure(arguments.seconds, arguments.rounds))
+        finally:
+            for server in servers:
+                server.terminate()
+                server.wait()
+
+
+if __name__ == "__main__":
+    main()
