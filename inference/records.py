@@ -205,7 +205,9 @@ class StepTrace:
         return np.isfinite(self.stages[-1].scores)
 
     def cut_by(self, token_id: int) -> str | None:
-        """The stage that removed a token; None when it survived."""
+        """The stage that removed a token; None when it survived, or when the model kept its logit to itself."""
+        if self.scores.logits[token_id] == -np.inf:
+            return None
         return next((stage.name for stage in self.stages if stage.scores[token_id] == -np.inf), None)
 
     @property

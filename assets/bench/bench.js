@@ -274,7 +274,7 @@ class Bench {
 }
 
 const LIVE_NOTE = french(
-  "Calculé dans le navigateur pendant le glissement : exact pour les 2 000 premiers tokens ; au-delà, le nombre de tokens gardés est approché à 0,1 % près, et Python le remplace au relâcher.",
+  "Calculé dans le navigateur pendant le glissement : les mêmes chiffres qu’au relâcher, sauf si la coupe passe au-delà des 2 000 premiers tokens : le nombre de tokens gardés est alors approché à 0,2 % près, et Python le remplace au relâcher.",
 );
 
 const LEVELS = [0.5, 0.2, 0.05, 0.01, 0];

@@ -153,7 +153,7 @@ function sample(scores, settings, shown) {
   const { positions, values, ahead } = ranked;
   const isGreedy = settings.temperature === 0;
   const hasTemperatureFirst = settings.order === "huggingface";
-  const temperature = isGreedy ? 1 : (settings.temperature ?? 1);
+  const temperature = isGreedy ? 1 : settings.temperature;
   const seenThrough = hasTemperatureFirst ? temperature : 1; // the temperature the cuts look through
 
   const uncut = weigh(scores, values, seenThrough);
@@ -216,7 +216,7 @@ function sample(scores, settings, shown) {
     rest: rest.tokens ? rest : null,
     u: isGreedy ? null : scores.u,
     choice,
-    figures: { entropy, effective: 2 ** entropy, kept: keptCount, size: scores.size, keptMass, removed, sum: 1 },
+    figures: { entropy, effective: 2 ** entropy, kept: keptCount, known: values.length + binned, size: scores.size, keptMass, removed, sum: 1 },
   };
 }
 

@@ -145,7 +145,7 @@ class StepView {
     const before = isWithinRows && !isGreedy ? (this.rows[lastKept + 1]?.element ?? this.rest.element) : null;
     if (this.cut.nextSibling !== before) this.body.insertBefore(this.cut, before);
     const { figures } = step;
-    const everything = figures.removed === 0 || figures.kept === figures.size;
+    const everything = figures.kept === figures.known;
     let text = `coupe : ${plural(figures.kept, "gardé")}, ${percent(figures.keptMass)} de la masse`;
     if (isGreedy) text = "décodage glouton : ni division, ni coupe, ni tirage";
     else if (everything) text = "rien n’est coupé : 100 % de la masse";

@@ -4,6 +4,7 @@ Everything here is ready for JSON. `assets/bench/sampler.js` reads the scores an
 """
 
 import base64
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from inference.charts.candidates import REST, candidate_rows
 from inference.distributions import largest
-from inference.records import Scores, StepTrace
+from inference.records import SamplingParams, Scores, StepTrace
 from inference.tokens import Vocabulary
 
 KNOWN = 2_000
@@ -51,6 +52,11 @@ def live_scores(scores: Scores, seen_ids: Sequence[int], vocabulary: Vocabulary)
     }
 
 
+def live_settings(params: SamplingParams) -> dict:
+    """Settings as the sliders hold them: a temperature that is off stands at 1, which divides by nothing."""
+    return dataclasses.asdict(params) | {"temperature": 1.0 if params.temperature is None else params.temperature}
+
+
 def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
     """The rows, figures and draw of a step, computed over the whole vocabulary in float64."""
     # A token that the model keeps to itself gets no row: it has neither a logit nor a stage that cut it.
@@ -82,6 +88,7 @@ def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
             "entropy": entropy,
             "effective": 2.0**entropy,
             "kept": trace.kept_count,
+            "known": int(np.count_nonzero(np.isfinite(trace.scores.logits))),
             "size": len(trace.probs),
             # All of it only when nothing was removed, however the sum is rounded.
             "keptMass": min(float(trace.uncut_probs[trace.kept].sum()), math.nextafter(1, 0)) if removed else 1.0,

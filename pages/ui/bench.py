@@ -4,12 +4,12 @@ It is drawn by `assets/bench/`, in the browser, which recomputes the distributio
 action of the visitor arrives as an event, and the whole state goes back.
 """
 
-import dataclasses
 import json
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from inference.charts.bench import exact_step, live_scores
+from inference.charts.bench import exact_step, live_scores, live_settings
 from inference.drawing import uniform
 from inference.errors import UserError
 from inference.formatting import french, plural
@@ -45,8 +45,9 @@ def read_link(sources: tuple[str, ...]) -> None:
 @st.fragment
 def show_bench(scorer: PrefixCache, source: str) -> None:
     """Everything below the page's title; each action of the visitor runs only this part again."""
+    progress = st.empty()  # always there, so that what follows keeps its place, and its focus, from one run to the next
     if session.bench(source) is None:
-        session.open_bench(source, _opening(scorer, source))
+        session.open_bench(source, _opening(scorer, source, progress))
     bench = session.bench(source)
     _prompt_form(scorer, bench, source)
     mounted = st.container()
@@ -66,7 +67,7 @@ def show_bench(scorer: PrefixCache, source: str) -> None:
             mount_bench(data, scores, key=_key(source), on_events_change=lambda: _receive(scorer, source))
 
 
-def _opening(scorer: PrefixCache, source: str) -> session.Bench:
+def _opening(scorer: PrefixCache, source: str, progress: DeltaGenerator) -> session.Bench:
     """The text the address asked for, or the example. What cannot be had costs only itself, and the page says so."""
     link = session.get("link")
     if link.source != source:
@@ -76,14 +77,13 @@ def _opening(scorer: PrefixCache, source: str) -> session.Bench:
         sentence = open_sentence(DEFAULT_PROMPT if link.prompt is None else link.prompt, scorer)
     except UserError as error:
         return session.Bench(open_sentence(DEFAULT_PROMPT, scorer), notices=[*notices, str(error)])
-    place = st.empty()
     for position, (token_id, by_hand) in enumerate(link.token_ids):
         if token_id >= scorer.vocabulary.size or len(sentence.token_ids) >= scorer.info.context_length:
             notices.append("La suite de ce lien ne va pas avec ce modèle : elle s’arrête là où elle n’a plus de sens.")
             break
-        place.progress(position / len(link.token_ids), "Relecture de la suite du lien…")
+        progress.progress(position / len(link.token_ids), "Relecture de la suite du lien…")
         sentence = forced(sentence, scorer, token_id, by_hand)
-    place.empty()
+    progress.empty()
     return session.Bench(sentence, notices=notices)
 
 
@@ -131,7 +131,7 @@ def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
     prompt_length = len(sentence.prompt_ids)
     return {
         "acknowledged": bench.acknowledged,
-        "settings": _settings(params),
+        "settings": live_settings(params),
         "chips": [{"label": label, "prompt": True} for label in labels[:prompt_length]]
         + [
             {"label": label, "prompt": False, "probability": choice.probability, "forced": choice.forced}
@@ -154,14 +154,10 @@ def _step(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, sourc
     trace = next_step(sentence, scorer, params)
     return {
         "key": _step_key(source, sentence.token_ids),
-        "settings": _settings(params),
+        "settings": live_settings(params),
         "u": uniform(params.seed, trace.step),
         "exact": exact_step(trace, scorer.vocabulary, SHOWN),
     }
-
-
-def _settings(params: SamplingParams) -> dict:
-    return dataclasses.asdict(params)
 
 
 def _branches(bench: session.Bench) -> list[tuple[int, Sentence]]:

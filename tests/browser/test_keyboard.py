@@ -357,6 +357,35 @@ def test_what_the_projector_leaves_out_does_not_keep_the_focus(page):
     assert focused(page)["name"] == "Projecteur"
 
 
+def test_searching_the_vocabulary_and_forcing_what_was_found(page):
+    """As the first thing done: the page is then drawn again for the first time."""
+    open_page(page)
+    tab_to(page, "Forcer un autre token")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Chercher dans tout le vocabulaire")).to_be_visible()
+    answered(page)
+    assert focused(page)["name"] == "Forcer un autre token"
+    tab_to(page, "Chercher dans tout le vocabulaire")
+    page.keyboard.type("Zanzibar")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Forcer « Zanzibar »")).to_be_visible()
+    tab_to(page, "Forcer « Zanzibar »")
+    page.keyboard.press("Enter")
+    wait_for_written(page, 1)
+    expect(page.locator(".chip.forced")).to_contain_text("Zanzibar")
+
+
+def test_typing_another_text_keeps_the_focus(page):
+    open_page(page)
+    tab_to(page, "Texte de départ")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("Bonjour")
+    page.keyboard.press("Enter")
+    expect(page.locator(".chip.prompt")).to_have_count(2)
+    answered(page)
+    assert focused(page)["name"] == "Texte de départ"
+
+
 def test_a_long_text_scrolls_with_the_keyboard(page):
     open_page(page, f"?texte={'Le chat dort. ' * 100}")
     tab_to(page, "Écrire la suite")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from inference.charts.bench import KNOWN, exact_step, live_scores
+from inference.charts.bench import KNOWN, exact_step, live_scores, live_settings
 from inference.distributions import largest
 from inference.drawing import draw_inverse_cdf, uniform
 from inference.formatting import count, number, percent, plural
@@ -111,7 +111,7 @@ def in_browser(
     shown: int = SHOWN,
 ) -> list[dict]:
     """The browser's steps under `settings`, each with its u, and their texts. Scores and settings travel as JSON."""
-    cases = [[dataclasses.asdict(params), u] for params, u in zip(settings, us, strict=True)]
+    cases = [[live_settings(params), u] for params, u in zip(settings, us, strict=True)]
     return json.loads(page.evaluate(SAMPLE, json.dumps([live_scores(scores, seen_ids, vocabulary), cases, shown], allow_nan=False)))
 
 
@@ -377,6 +377,22 @@ def test_equal_tokens_that_reach_p_exactly_are_as_many_on_both_sides(bench_scrip
     settings = [SamplingParams(top_p=tenths / 10, seed=seed) for tenths in range(11) for seed in range(5)]
     for case in compare(bench_scripts, Scores(np.zeros(10, dtype=np.float32)), (), vocabulary, settings, 10):
         assert assert_same_screen(case) == 0
+
+
+def test_probabilities_that_add_up_to_a_hair_less_than_one_leave_no_u_without_a_token_and_no_p_without_a_cut(bench_scripts):
+    """n equal tokens, and one whose probability is too small for a float: a sum that falls short of p, or of u, stops before it."""
+    almost_one, short = float(np.nextafter(1, 0)), 0
+    for equal in range(2, 60):
+        scores = Scores(np.array([0.0] * equal + [-1e4], dtype=np.float32))
+        vocabulary = Vocabulary(equal + 1, lambda token_id: f"t{token_id}", lambda text: [], sentencepiece_bytes, frozenset())
+        settings = [SamplingParams(), SamplingParams(top_p=almost_one), SamplingParams(top_k=equal)]
+        results = in_browser(bench_scripts, scores, (), vocabulary, settings, [almost_one] * 3)
+        for params, result in zip(settings, results, strict=True):
+            trace = run_pipeline(scores, params, (), 0)
+            assert result["step"]["choice"]["id"] == draw_inverse_cdf(trace.probs, almost_one).token_id == equal - 1
+            assert result["step"]["figures"]["kept"] == trace.kept_count == (equal if trace.params != SamplingParams() else equal + 1)
+        short += np.cumsum(trace.probs)[-1] < almost_one
+    assert short >= 5
 
 
 @pytest.mark.parametrize("known", [1, 5, 20])

@@ -1,13 +1,12 @@
 """What is drawn of a step: the line of the draw, and the same page whichever side computed the step."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from inference.charts.bench import exact_step, live_scores
+from inference.charts.bench import exact_step, live_scores, live_settings
 from inference.drawing import uniform
 from inference.records import SamplingParams, Scores, StepTrace
 from inference.sampling import run_pipeline
@@ -92,7 +91,7 @@ def test_bars_are_the_probabilities_on_an_axis_that_never_moves(bench_scripts, t
           const share = (cell) => Number(cell.fill.style.transform.match(/^scaleX\\((.*)\\)$/)[1]);
           return [...view.rows, view.rest].map((row) => [share(row.cells.softmax), share(row.cells.draw)]);
         }""",
-        [step, dataclasses.asdict(params)],
+        [step, live_settings(params)],
     )
     expected = [[row["uncut"], row["prob"]] for row in [*step["rows"], step["rest"]]]
     assert widths == [pytest.approx(pair, rel=1e-5, abs=1e-7) for pair in expected]
@@ -125,7 +124,7 @@ def test_letting_a_slider_go_changes_nothing_on_the_page(bench_scripts, scorer):
     cases = []
     for params in settings:
         trace = run_pipeline(scores, params, seen_ids, len(seen_ids))
-        cases.append([dataclasses.asdict(params), uniform(params.seed, trace.step), exact_step(trace, scorer.vocabulary, 13)])
+        cases.append([live_settings(params), uniform(params.seed, trace.step), exact_step(trace, scorer.vocabulary, 13)])
     sent = json.loads(json.dumps([live_scores(scores, seen_ids, scorer.vocabulary), cases]))
     for params, (exact, live) in zip(settings, bench_scripts.evaluate(DRAWN, sent), strict=True):
         assert live == exact, params
