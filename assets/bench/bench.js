@@ -48,7 +48,7 @@ class Bench {
     this.address = el("input", { class: "address", readonly: true, "aria-label": "L’adresse de cet état", hidden: true });
     this.badge = el("strong", { class: "badge", hidden: true }, "illustratif");
     this.source = el("p", { class: "source" });
-    this.controls = new Controls((settings, isDone) => this.change(settings, isDone), () => this.send("reset"));
+    this.controls = new Controls((settings, isDone) => this.change(settings, isDone), () => this.reset());
     this.main = el("section", { class: "main", "aria-label": "La distribution du prochain token" }, el("div", { class: "summary" }, this.view.figures, this.badge), this.view.strip, this.view.table, this.source);
     this.ended = el("p", { class: "ended", hidden: true }, french("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution."));
     this.root.append(
@@ -71,7 +71,8 @@ class Bench {
     this.isReady = true;
     this.takeScores();
     if (this.outbox.length === 0 && !this.controls.isHeld) this.settings = data.settings;
-    this.controls.show(this.settings, data.step ? data.step.exact.figures.size : Infinity);
+    this.size = data.step?.exact.figures.size ?? Infinity;
+    this.controls.show(this.settings, this.size);
     this.keepFocus(
       () => {
         this.drawText();
@@ -166,6 +167,11 @@ class Bench {
     this.root.classList.toggle("moving", !isDone);
     if (this.data.step) this.drawStep();
     if (isDone) this.send("settle");
+  }
+
+  reset() {
+    this.controls.show(this.data.defaults, this.size);
+    this.change(this.data.defaults, true);
   }
 
   // Events are numbered and sent again until Python has acknowledged them, so none is lost when it is busy.
@@ -294,6 +300,8 @@ function helpPanel() {
     { class: "help", "aria-label": "Aide", tabindex: "-1", hidden: true },
     el("h2", {}, "Au clavier"),
     el("dl", {}, ...[...SHORTCUTS, ...OTHER_KEYS].flatMap(entry)),
+    el("h2", {}, "Les réglages"),
+    el("dl", {}, ...SLIDERS.flatMap(({ label, help }) => [el("dt", {}, label), el("dd", {}, french(help))])),
     el("h2", {}, "Ce que l’on voit"),
     el("p", {}, french("Sous chaque token écrit : la probabilité que lui donnait le modèle, avant tout réglage ; plus la teinte est forte, plus il était probable. Un token forcé est cerné de tirets. Cliquez un token écrit pour revenir juste avant lui, une ligne du tableau pour forcer ce token.")),
   );

@@ -42,7 +42,7 @@ class Controls {
       this.isHeld = false;
       this.set({}, true);
     });
-    input.addEventListener("pointercancel", () => (this.isHeld = false));
+    for (const end of ["pointerup", "pointercancel"]) input.addEventListener(end, () => (this.isHeld = false));
     slider.element = el(
       "div",
       { class: "setting", "data-part": name },

@@ -132,6 +132,7 @@ def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
     return {
         "acknowledged": bench.acknowledged,
         "settings": live_settings(params),
+        "defaults": live_settings(DEFAULT_PARAMS),
         "chips": [{"label": label, "prompt": True} for label in labels[:prompt_length]]
         + [
             {"label": label, "prompt": False, "probability": choice.probability, "forced": choice.forced}
@@ -203,8 +204,6 @@ def _carry_out(event: dict, scorer: PrefixCache, bench: session.Bench) -> None:
         bench.undo()
     elif name == "redo":
         bench.redo()
-    elif name == "reset":
-        session.set_params(DEFAULT_PARAMS)
 
 
 def _stop(scorer: PrefixCache, sentence: Sentence, rules: StopRules) -> Stop | None:
