@@ -334,7 +334,6 @@ def test_two_quick_presses_write_two_tokens(page):
     page.keyboard.press("Alt+n")
     page.keyboard.press("Alt+n")
     wait_for_chips(page, 8)
-    assert len(chips(page)) == 8
 
 
 def test_no_press_is_lost_however_many_come_while_the_server_is_busy(page):
@@ -505,7 +504,7 @@ def test_closing_the_browser_during_a_step_leaves_the_server_well(page, browser,
 
 def test_the_illustrative_source_says_so_and_plays_its_ten_bets(page):
     open_page(page, "?source=fiche&t=0&p=non")
-    expect(page.get_by_text("Illustratif : chiffres écrits à la main").or_(page.get_by_text("écrits à la main")).first).to_be_visible()
+    expect(page.get_by_text("ces chiffres ont été écrits à la main")).to_be_visible()
     expect(page.locator(".badge")).to_be_visible()
     assert [row["softmax"] for row in rows(page)[:2]] == ["45,0\u202f%", "22,0\u202f%"]
     write(page, 10)
