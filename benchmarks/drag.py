@@ -24,6 +24,8 @@ from benchmarks.report import machine
 ROOT = Path(__file__).parent.parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 MOVES_PER_S = 80
+SEEN = "[data-testid=stText]"
+"""What the plain app shows of the favourite's probability."""
 
 PLAIN_APP = """
 import numpy as np, pandas as pd, streamlit as st
@@ -36,7 +38,7 @@ scores = logits() / temperature
 probs = np.exp(scores - scores.max())
 probs /= probs.sum()
 top = np.argsort(-logits())[:13]
-st.html(f'<b id="seen">{probs[top[0]]:.6f}</b>')
+st.text(f"{probs[top[0]]:.6f}")
 st.dataframe(pd.DataFrame({"logit": logits()[top], "scaled": scores[top], "prob": probs[top]}))
 """
 
@@ -105,11 +107,11 @@ async def measure_bench(browser: Browser, address: str, seconds: float) -> dict:
 async def measure_plain(browser: Browser, address: str, seconds: float) -> dict:
     page = await browser.new_page(viewport={"width": 1440, "height": 900})
     await page.goto(address)
-    await page.locator("#seen").wait_for(timeout=60_000)
+    await page.locator(SEEN).wait_for(timeout=60_000)
     await page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     handle = await page.get_by_role("slider").first.bounding_box()
     box = await page.get_by_test_id("stSlider").bounding_box() | {"y": handle["y"], "height": handle["height"]}
-    await page.evaluate(WATCH, "#seen")
+    await page.evaluate(WATCH, SEEN)
     start = time.perf_counter()
     await drag(page, box, seconds)
     await page.wait_for_function("window.drag.changes > 0")

@@ -214,12 +214,17 @@ class StepTrace:
     def kept_count(self) -> int:
         return int(np.count_nonzero(self.kept))
 
-    @property
+    @cached_property
     def removed_mass(self) -> float:
         """Share of `uncut_probs` that the cuts removed."""
         return float(self.uncut_probs[~self.kept].sum())
 
     @property
+    def kept_mass(self) -> float:
+        """Share of `uncut_probs` that the cuts left: 1 only when they removed none of it, however the sum is rounded."""
+        return min(float(self.uncut_probs[self.kept].sum()), math.nextafter(1, 0)) if self.removed_mass else 1.0
+
+    @cached_property
     def entropy_bits(self) -> float:
         return entropy_bits(self.probs)
 

@@ -29,8 +29,13 @@ MAY_IMPORT = {
 ONLY_IN = {
     # A pattern in the source of app.py or pages/: the one file where it may appear, and must.
     r"session_state": "pages/ui/session.py",
-    r"unsafe_allow_html|\.html\(": "pages/ui/markup.py",
+    r"unsafe_allow_html|\.html\(|components\.v[12]": "pages/ui/markup.py",
 }
+
+MARKUP_FROM_TEXT = (
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|setHTML|\beval\b|new Function"
+)
+"""What no script of the bench may use: with it a token's text could become markup, or run."""
 
 IMPORTED_WITHOUT = ("torch", "transformers", "tokenizers", "safetensors", "streamlit")
 """What importing the library, concrete models excepted, does not load."""
@@ -117,6 +122,11 @@ def test_the_rules_say_what_they_mean(path, name, allowed):
 def test_one_file_alone_does_it(pattern, only):
     files = [path.as_posix() for path in source_files() if path.parts[0] != "inference"]
     assert [path for path in files if re.search(pattern, (ROOT / path).read_text(encoding="utf-8"))] == [only]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "assets").rglob("*.js")), ids=lambda path: path.name)
+def test_no_script_makes_markup_from_text(path):
+    assert re.search(MARKUP_FROM_TEXT, path.read_text(encoding="utf-8")) is None
 
 
 def test_importing_the_library_loads_neither_torch_nor_the_interface():

@@ -24,7 +24,7 @@ class Bench {
   build() {
     document.documentElement.lang = "fr"; // Streamlit says "en"
     const act = (name) => () => this.act(name);
-    this.sentence = el("ol", { class: "sentence", "data-part": "sentence", "aria-label": "Le texte, token par token" });
+    this.sentence = el("ol", { class: "sentence", "aria-label": "Le texte, token par token" });
     this.cursor = el("li", { class: "cursor", "aria-hidden": "true" }, "▌");
     this.sentence.append(this.cursor);
     this.drawnChips = [];
@@ -63,6 +63,20 @@ class Bench {
     );
   }
 
+  get promptLength() {
+    return this.data.chips.filter((chip) => chip.prompt).length;
+  }
+
+  // How many tokens have been written.
+  get length() {
+    return this.data.chips.length - this.promptLength;
+  }
+
+  // Of the vocabulary.
+  get size() {
+    return this.data.step?.exact.figures.size ?? Infinity;
+  }
+
   // New data from Python.
   receive(data) {
     this.data = data;
@@ -71,7 +85,6 @@ class Bench {
     this.isReady = true;
     this.takeScores();
     if (this.outbox.length === 0 && !this.controls.isHeld) this.settings = data.settings;
-    this.size = data.step?.exact.figures.size ?? Infinity;
     this.controls.show(this.settings, this.size);
     this.keepFocus(
       () => {
@@ -80,7 +93,8 @@ class Bench {
       },
       () => [...this.sentence.querySelectorAll("button")].at(-1) ?? this.buttons.next,
     );
-    history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
+    this.updateAddress();
+    clearTimeout(this.timer); // an answer may come between two tokens
     if (this.isPlaying && data.stop) this.play(false);
     if (this.isPlaying && this.outbox.length === 0) this.timer = setTimeout(() => this.send("next"), PLAY_INTERVAL_MS);
   }
@@ -113,14 +127,12 @@ class Bench {
       el("span", {}, french("Autres suites :")),
       ...branches.map((branch, position) => button(branch, () => this.send("branch", { position }), { title: "Revenir à cette suite" })),
     );
-    const written = chips.filter((chip) => !chip.prompt).length;
-    this.length = written;
     const { next, back, play, restart, undo: undoButton, redo: redoButton } = this.buttons;
     for (const off of [next, play]) disable(off, Boolean(stop));
-    for (const off of [back, restart]) disable(off, written === 0);
+    for (const off of [back, restart]) disable(off, this.length === 0);
     disable(undoButton, !undo);
     disable(redoButton, !redo);
-    setText(this.message, [...notices, stop?.text].filter(Boolean).join(" "));
+    setText(this.message, [...notices, stop].filter(Boolean).join(" "));
     this.badge.hidden = !illustrative;
   }
 
@@ -141,8 +153,7 @@ class Bench {
   chip(chip, position) {
     if (chip.prompt) return el("li", { class: "chip prompt" }, chip.label);
     const share = percent(chip.probability) + (chip.forced ? " · forcé" : "");
-    const length = () => this.data.chips.slice(0, position).filter((before) => !before.prompt).length;
-    const rewind = button("", () => this.send("rewind", { length: length() }), { title: "Revenir juste avant ce token" });
+    const rewind = button("", () => this.send("rewind", { length: position - this.promptLength }), { title: "Revenir juste avant ce token" });
     rewind.append(el("span", {}, chip.label), el("small", {}, share));
     return el("li", { class: `chip written level-${level(chip.probability)}${chip.forced ? " forced" : ""}` }, rewind);
   }
@@ -158,8 +169,8 @@ class Bench {
     const shown = isExact ? step.exact : sample(this.scores, this.settings, SHOWN);
     this.view.draw(shown, this.settings);
     this.root.dataset.from = isExact ? "python" : "browser";
-    setText(this.source, isExact ? "Valeurs exactes, calculées par Python sur tout le vocabulaire." : LIVE_NOTE);
-    this.tour.fill(shown, this.settings, this.data.chips.filter((chip) => chip.prompt).length);
+    setText(this.source, isExact ? "Valeurs exactes, calculées par Python sur tout le vocabulaire." : liveNote(this.scores));
+    this.tour.fill(shown, this.settings, this.promptLength);
   }
 
   change(settings, isDone) {
@@ -279,9 +290,12 @@ class Bench {
   }
 }
 
-const LIVE_NOTE = french(
-  "Calculé dans le navigateur pendant le glissement : les mêmes chiffres qu’au relâcher, sauf si la coupe passe au-delà des 2 000 premiers tokens : le nombre de tokens gardés est alors approché à 0,2 % près, et Python le remplace au relâcher.",
-);
+// The share is the bound that tests/browser/test_sampler.py holds the sampler to.
+function liveNote({ largest }) {
+  return french(
+    `Calculé dans le navigateur pendant le glissement : les mêmes chiffres qu’au relâcher, sauf si la coupe passe au-delà des ${count(largest)} premiers tokens : le nombre de tokens gardés est alors approché à 0,2 % près, et Python le remplace au relâcher.`,
+  );
+}
 
 const LEVELS = [0.5, 0.2, 0.05, 0.01, 0];
 

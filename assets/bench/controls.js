@@ -11,7 +11,7 @@ class Controls {
       { onchange: () => this.set({ order: this.order.value }, true) },
       ...Object.entries(ORDER_NAMES).map(([value, name]) => el("option", { value }, french(name))),
     );
-    this.seed = el("input", { type: "number", min: 0, max: MAX_SEED, step: 1, onchange: () => this.setSeed(Number(this.seed.value)) });
+    this.seed = el("input", { type: "number", min: 0, max: MAX_SEED, step: 1, onchange: () => this.setSeed(this.seed.valueAsNumber) });
     this.element = el(
       "section",
       { class: "settings", "aria-label": "Réglages" },

@@ -20,6 +20,7 @@ function readScores(sent) {
   return {
     key: sent.key,
     size: sent.size,
+    largest: sent.largest,
     u: null, // of the step, told apart from its scores
     labels: sent.labels,
     ids: unpack(sent.ids, Uint32Array),
@@ -208,6 +209,7 @@ function sample(scores, settings, shown) {
     uncut: mass(scores, uncut, (rank) => !isShown.has(rank), binned) / uncutTotal,
     prob: mass(scores, final, (rank) => !isShown.has(rank) && !kept.cutBy[rank], kept.others) / finalTotal,
   };
+  const sum = rows.reduce((sum, row) => sum + row.prob, rest.prob);
   const removed = (mass(scores, uncut, (rank) => !isKept(rank), 0) + overBins(scores, uncut.bins, kept.others, binned)) / uncutTotal;
   // All of it only when nothing was removed, however the sum is rounded.
   const keptMass = removed === 0 ? 1 : Math.min(mass(scores, uncut, isKept, kept.others) / uncutTotal, 1 - Number.EPSILON / 2);
@@ -216,7 +218,7 @@ function sample(scores, settings, shown) {
     rest: rest.tokens ? rest : null,
     u: isGreedy ? null : scores.u,
     choice,
-    figures: { entropy, effective: 2 ** entropy, kept: keptCount, known: values.length + binned, size: scores.size, keptMass, removed, sum: 1 },
+    figures: { entropy, effective: 2 ** entropy, kept: keptCount, known: values.length + binned, size: scores.size, keptMass, removed, sum },
   };
 }
 

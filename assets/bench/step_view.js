@@ -8,7 +8,7 @@ class StepView {
     this.onForce = onForce;
     this.step = null;
     this.pointedId = null;
-    this.figures = el("dl", { class: "figures", "data-part": "figures" });
+    this.figures = el("dl", { class: "figures" });
     this.figureValues = {};
     this.rows = Array.from({ length: SHOWN }, () => this.makeRow());
     this.rest = makeCells("");
@@ -58,7 +58,7 @@ class StepView {
     this.line = el("div", { class: "line", "aria-hidden": "true" }, ...this.segments, this.needle);
     this.caption = el("figcaption", { class: "draw-caption" });
     this.scale = el("div", { class: "scale", "aria-hidden": "true" }, ...["0", "0,25", "0,5", "0,75", "1"].map((tick) => el("span", {}, tick)));
-    this.strip = el("figure", { class: "strip", "data-part": "strip" }, this.line, this.scale, this.caption);
+    this.strip = el("figure", { class: "strip" }, this.line, this.scale, this.caption);
   }
 
   draw(step, settings) {
@@ -178,7 +178,7 @@ class StepView {
     setText(this.needleLabel, `u = ${number(step.u, 4)}`);
     const where = chosen
       ? [`tombe sur `, el("strong", {}, chosen.label), `, qui occupe ${number(step.choice.low, 4)} à ${number(step.choice.low + chosen.prob, 4)}`]
-      : [`tombe parmi les tokens au-delà des ${count(2000)} premiers : au relâcher, Python dira lequel`];
+      : [french("tombe loin des plus probables, sur un token que le navigateur n’a pas : au relâcher, Python dira lequel")];
     this.caption.replaceChildren(`u = ${number(step.u, 4)} `, ...where, ".");
   }
 
@@ -233,7 +233,7 @@ function drawBar(cell, share, text) {
 }
 
 function logitText(logit) {
-  return logit === null ? "" : number(logit, 2);
+  return number(logit, 2);
 }
 
 // Kept tokens end to end by decreasing probability. Those without a row make one stretch, split around the chosen one.
@@ -259,13 +259,13 @@ function cardLines(row, step, settings) {
   const favourite = step.rows[0];
   const isGreedy = step.u === null;
   const temperature = decimal(settings.temperature);
-  const penalised = row.scaled === null ? null : row.scaled * (isGreedy ? 1 : settings.temperature);
-  const isPenalised = settings.repetition_penalty !== null && penalised !== null && Math.abs(penalised - row.logit) > 1e-9;
+  const penalised = row.scaled * (isGreedy ? 1 : settings.temperature);
+  const isPenalised = settings.repetition_penalty !== null && Math.abs(penalised - row.logit) > 1e-9;
   const before = (value) => (settings.order === "huggingface" || isGreedy ? value.scaled : value.scaled * settings.temperature);
-  const gap = row.scaled === null ? null : before(row) - before(favourite);
+  const gap = before(row) - before(favourite);
   const lines = [["logit", logitText(row.logit)]];
   if (isPenalised) lines.push(["déjà dans le texte", `pénalité ${decimal(settings.repetition_penalty)} → ${number(penalised, 2)}`]);
-  const divided = ["÷ température", `${number(penalised ?? 0, 2)} ÷ ${temperature} = ${logitText(row.scaled)}`];
+  const divided = ["÷ température", `${number(penalised, 2)} ÷ ${temperature} = ${logitText(row.scaled)}`];
   const softmax = [
     "softmax",
     `e^(${logitText(before(row))} − ${logitText(before(favourite))}) ÷ Σ = ${significant(Math.exp(gap))} ÷ ${number(1 / favourite.uncut, 2)} = ${percent(row.uncut)}`,

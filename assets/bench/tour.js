@@ -34,7 +34,7 @@ class Tour {
 
   fill(step, settings, promptCount) {
     if (this.position === 0 || !step) return;
-    const { title, text, greedy } = this.steps[this.position - 1];
+    const { text, greedy } = this.steps[this.position - 1];
     const chosen = step.rows.find((row) => row.chosen);
     const second = step.rows[1];
     const blanks = {
@@ -50,7 +50,6 @@ class Tour {
       keptMass: percent(step.figures.keptMass),
       u: step.u === null ? "" : number(step.u, 4),
       chosen: chosen ? `« ${chosen.label} »` : "un token plus rare",
-      chosenShare: chosen ? percent(chosen.prob) : "",
     };
     const template = step.u === null && greedy ? greedy : text;
     // A token may be written from right to left: each blank is kept apart from what surrounds it.

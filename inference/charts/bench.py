@@ -5,7 +5,6 @@ Everything here is ready for JSON. `assets/bench/sampler.js` reads the scores an
 
 import base64
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,6 +40,7 @@ def live_scores(scores: Scores, seen_ids: Sequence[int], vocabulary: Vocabulary)
     counts, means, variances = _bins(logits[binned].astype(np.float64))
     return {
         "size": len(logits),
+        "largest": KNOWN,
         "ids": _packed(known, "<u4"),
         "logits": _packed(logits[known], "<f4"),
         "labels": [vocabulary.label(token_id) for token_id in known],
@@ -60,8 +60,8 @@ def live_settings(params: SamplingParams) -> dict:
 def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
     """The rows, figures and draw of a step, computed over the whole vocabulary in float64."""
     # A token that the model keeps to itself gets no row: it has neither a logit nor a stage that cut it.
-    rows = candidate_rows(trace, vocabulary, min(shown, int(np.count_nonzero(np.isfinite(trace.scores.logits)))))
-    removed, entropy = trace.removed_mass, trace.entropy_bits
+    known = int(np.count_nonzero(np.isfinite(trace.scores.logits)))
+    rows = candidate_rows(trace, vocabulary, min(shown, known))
     rest = next(
         ({"tokens": row.tokens, "kept": row.kept, "uncut": row.uncut, "prob": row.prob} for row in rows if row.token_id == REST), None
     )
@@ -71,8 +71,8 @@ def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
                 "id": row.token_id,
                 "rank": row.rank,
                 "label": row.label,
-                "logit": _finite(row.logit),
-                "scaled": _finite(row.scaled),
+                "logit": row.logit,
+                "scaled": row.scaled,
                 "uncut": row.uncut,
                 "cutBy": row.cut_by,
                 "prob": row.prob,
@@ -85,14 +85,13 @@ def exact_step(trace: StepTrace, vocabulary: Vocabulary, shown: int) -> dict:
         "u": trace.u,
         "choice": {"id": trace.choice.token_id, "low": trace.choice.low, "prob": trace.choice.probability},
         "figures": {
-            "entropy": entropy,
-            "effective": 2.0**entropy,
+            "entropy": trace.entropy_bits,
+            "effective": trace.effective_choices,
             "kept": trace.kept_count,
-            "known": int(np.count_nonzero(np.isfinite(trace.scores.logits))),
+            "known": known,
             "size": len(trace.probs),
-            # All of it only when nothing was removed, however the sum is rounded.
-            "keptMass": min(float(trace.uncut_probs[trace.kept].sum()), math.nextafter(1, 0)) if removed else 1.0,
-            "removed": removed,
+            "keptMass": trace.kept_mass,
+            "removed": trace.removed_mass,
             "sum": float(trace.probs.sum()),
         },
     }
@@ -114,8 +113,3 @@ def _bins(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _packed(values, dtype: str) -> str:
     return base64.b64encode(np.asarray(values, dtype=dtype).tobytes()).decode("ascii")
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinities: a logit a model keeps to itself is none."""
-    return value if math.isfinite(value) else None

@@ -5,6 +5,7 @@ action of the visitor arrives as an event, and the whole state goes back.
 """
 
 import json
+from contextlib import nullcontext
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -12,11 +13,12 @@ from streamlit.delta_generator import DeltaGenerator
 from inference.charts.bench import exact_step, live_scores, live_settings
 from inference.drawing import uniform
 from inference.errors import UserError
+from inference.escaping import markdown_text
 from inference.formatting import french, plural
 from inference.generation import find_stop
 from inference.link import DEFAULT_PARAMS, from_query, holds_text, to_query
 from inference.prefix_cache import PrefixCache
-from inference.records import SamplingParams, Stop, StopRules
+from inference.records import SamplingParams, StepTrace, Stop, StopRules
 from inference.sentence import Sentence, forced, next_step, open_sentence, written
 from inference.tokens import visible
 from pages.ui import session
@@ -54,17 +56,26 @@ def show_bench(scorer: PrefixCache, source: str) -> None:
     with st.container(horizontal=True):
         with st.popover("Arrêts", icon=":material/stop_circle:"):
             stop_controls()
-        token_search(scorer, source)
-        exports(scorer, source)
-    with mounted:
+        rules = session.read_rules()
+        stop = _stop(scorer, bench.sentence, rules)
         try:
-            data = _data(scorer, bench, source)
+            trace = None if stop and stop.kind in ("end_token", "context_length") else _trace(scorer, bench.sentence, progress)
         except UserError as error:
-            st.error(french(str(error)))
+            mounted.error(markdown_text(french(str(error))))
             return
-        scores = data["step"] and _live_scores(scorer, source, bench.sentence.token_ids)
-        with st.container():
-            mount_bench(data, scores, key=_key(source), on_events_change=lambda: _receive(scorer, source))
+        token_search(scorer, source, trace)
+        exports(scorer, source, trace)
+    data = _data(scorer, bench, source, rules, stop, trace)
+    scores = trace and _live_scores(scorer, source, bench.sentence.token_ids)
+    with mounted:
+        mount_bench(data, scores, key=_key(source), on_events_change=lambda: _receive(scorer, source))
+
+
+def _trace(scorer: PrefixCache, sentence: Sentence, progress: DeltaGenerator) -> StepTrace:
+    """The step after this text; says so when the model has much to read first."""
+    is_quick = scorer.knows(sentence.token_ids) or scorer.knows(sentence.token_ids[:-1])
+    with nullcontext() if is_quick else progress, nullcontext() if is_quick else st.spinner("Le modèle lit le texte…"):
+        return next_step(sentence, scorer, session.params())
 
 
 def _opening(scorer: PrefixCache, source: str, progress: DeltaGenerator) -> session.Bench:
@@ -118,10 +129,9 @@ def _step_key(source: str, token_ids: tuple[int, ...]) -> str:
     return f"{source} {hash(token_ids)}"
 
 
-def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
+def _data(scorer: PrefixCache, bench: session.Bench, source: str, rules: StopRules, stop: Stop | None, trace: StepTrace | None) -> dict:
     """The whole state, ready for JSON: what `receive` in `assets/bench/bench.js` draws."""
-    sentence, params, rules = bench.sentence, session.params(), session.read_rules()
-    stop = _stop(scorer, sentence, rules)
+    sentence, params = bench.sentence, session.params()
     notices, bench.notices = bench.notices, []
     if not holds_text(sentence.prompt, sentence.choices):
         notices.append("Ce texte est trop long pour tenir dans l’adresse de la page : elle ne garde que les réglages.")
@@ -141,22 +151,21 @@ def _data(scorer: PrefixCache, bench: session.Bench, source: str) -> dict:
         "branches": [_branch_text(branch, scorer) for _, branch in _branches(bench)],
         "undo": bool(bench.past),
         "redo": bool(bench.future),
-        "stop": {"kind": stop.kind, "text": french(_stop_text(stop, rules, scorer))} if stop else None,
+        "stop": french(_stop_text(stop, rules, scorer)) if stop else None,
         "notices": [french(notice) for notice in notices],
         "illustrative": scorer.info.is_illustrative,
         "query": [[name, value] for name, values in query.items() for value in ([values] if isinstance(values, str) else values)],
         "tour": _TOUR,
         "opening": {"tour": link.tour, "projector": link.is_projected},
-        "step": None if stop and stop.kind in ("end_token", "context_length") else _step(scorer, sentence, params, source),
+        "step": trace and _step(trace, scorer, _step_key(source, sentence.token_ids)),
     }
 
 
-def _step(scorer: PrefixCache, sentence: Sentence, params: SamplingParams, source: str) -> dict:
-    trace = next_step(sentence, scorer, params)
+def _step(trace: StepTrace, scorer: PrefixCache, key: str) -> dict:
     return {
-        "key": _step_key(source, sentence.token_ids),
-        "settings": live_settings(params),
-        "u": uniform(params.seed, trace.step),
+        "key": key,
+        "settings": live_settings(trace.params),
+        "u": uniform(trace.params.seed, trace.step),
         "exact": exact_step(trace, scorer.vocabulary, SHOWN),
     }
 
@@ -168,8 +177,8 @@ def _branches(bench: session.Bench) -> list[tuple[int, Sentence]]:
 
 
 def _branch_text(branch: Sentence, scorer: PrefixCache) -> str:
-    """The end of a branch, short enough for a button."""
-    text = scorer.vocabulary.text(branch.token_ids)
+    """The end of a branch, short enough for a button; its spaces stay spaces, all else that does not print is spelled out."""
+    text = visible(scorer.vocabulary.text(branch.token_ids).encode("utf-8")).replace("␣", " ")
     return f"…{text[-39:]}" if len(text) > 40 else text
 
 

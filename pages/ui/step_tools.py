@@ -21,14 +21,20 @@ CODE_CAPTION = (
     "Le programme transformers équivalent, du texte de départ à l’arrêt, sans token forcé. Avec les poids d’origine d’un modèle embarqué "
     "quantifié, ses nombres diffèrent un peu de ceux de la page."
 )
+ENDED = french("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution.")
 TABLE_ROWS = 30
+CHART_ROWS = 15
+CHART_BUTTONS = {"modeBarButtons": [["toImage"]], "displaylogo": False}
 SEARCH_SHOWN = 40
 
 
-def token_search(scorer: PrefixCache, source: str) -> None:
-    """Find a token by its text and force it."""
+def token_search(scorer: PrefixCache, source: str, trace: StepTrace | None) -> None:
+    """Find a token by its text and force it. Without a trace the text has ended: nothing follows it."""
     popover = st.popover("Forcer un autre token", icon=":material/search:", key=f"search_open_{source}", on_change="rerun")
     if not popover.open:
+        return
+    if trace is None:
+        popover.caption(ENDED)
         return
     bench = session.bench(source)
     with popover:
@@ -39,7 +45,6 @@ def token_search(scorer: PrefixCache, source: str) -> None:
         if not found:
             st.caption(french("Aucun token ne contient ce texte : il s’écrit sans doute en plusieurs tokens."))
             return
-        trace = next_step(bench.sentence, scorer, session.params())
         title = plural(len(found), "token") + (f", dont voici les {SEARCH_SHOWN} plus probables" if len(found) > SEARCH_SHOWN else "")
         likeliest = np.array(found)[largest(trace.uncut_scores[found], SEARCH_SHOWN)].tolist()
 
@@ -54,25 +59,27 @@ def token_search(scorer: PrefixCache, source: str) -> None:
         )
 
 
-def exports(scorer: PrefixCache, source: str) -> None:
-    """The table and the chart of the step, the files, the equivalent program; each made when asked for."""
+def exports(scorer: PrefixCache, source: str, trace: StepTrace | None) -> None:
+    """The table and the chart of the step if there is one, the files, the equivalent program; each made when asked for."""
     popover = st.popover("Tableau et fichiers", icon=":material/download:", key=f"export_open_{source}", on_change="rerun", width="content")
     if not popover.open:
         return
     sentence, params, rules = session.bench(source).sentence, session.params(), session.read_rules()
 
-    def step_csv() -> str:
+    def step_csv() -> str:  # computed again: a trace kept until the click would weigh 15 MB for each visitor
         return full_table(next_step(sentence, scorer, params), scorer.vocabulary).to_csv(index=False)
 
     def text_json() -> str:
         return json.dumps(sentence_record(sentence, scorer, params, rules), ensure_ascii=False, indent=1)
 
     with popover:
-        trace = next_step(sentence, scorer, params)
-        rows = candidate_rows(trace, scorer.vocabulary, TABLE_ROWS)
-        st.dataframe(_table(rows, trace), hide_index=True, height=280)
-        st.plotly_chart(candidates_figure(rows[:15]), key=f"bars_{source}", config={"modeBarButtons": [["toImage"]], "displaylogo": False})
-        st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
+        if trace is None:
+            st.caption(ENDED)
+        else:
+            rows = candidate_rows(trace, scorer.vocabulary, TABLE_ROWS)
+            st.dataframe(_table(rows, trace), hide_index=True, height=280)
+            st.plotly_chart(candidates_figure(rows[:CHART_ROWS]), key=f"bars_{source}", config=CHART_BUTTONS)
+            st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
         if not scorer.info.is_illustrative:
             st.caption(CODE_CAPTION)

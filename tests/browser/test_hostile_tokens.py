@@ -127,7 +127,7 @@ def test_the_text_and_its_branches(page):
     expect(first).to_be_visible()
     page.get_by_role("button", name="Recommencer").click()
     expect(page.locator(".branches button")).to_have_count(1)
-    assert_inert(page.locator(".branches button"), [f"…{''.join(HOSTILE)[-39:]}"])
+    assert_inert(page.locator(".branches button"), [f"…{''.join(LABELS).replace('␣', ' ')[-39:]}"])
 
 
 def test_a_text_that_holds_them_as_its_prompt(page):

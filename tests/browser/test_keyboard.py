@@ -80,6 +80,13 @@ def tab_to(page: Page, name: str, key: str = "Tab") -> None:
         stops.append(tab(page, key)["name"])
 
 
+def retype(page: Page, name: str, text: str) -> None:
+    """Go to a field and type over what it holds."""
+    tab_to(page, name)
+    page.keyboard.press("Control+a")
+    page.keyboard.type(text)
+
+
 def wait_for_written(page: Page, count: int) -> None:
     expect(page.locator(".chip.written")).to_have_count(count)
     answered(page)
@@ -304,9 +311,7 @@ def test_the_order_and_the_seed_keep_the_focus(page):
     expect(page).to_have_url(re.compile("ordre=llamacpp"))
     answered(page)
     assert focused(page)["name"] == "Ordre des étapes"
-    tab_to(page, "Graine")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("12345")
+    retype(page, "Graine", "12345")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("graine=12345"))
     answered(page)
@@ -316,9 +321,7 @@ def test_the_order_and_the_seed_keep_the_focus(page):
 
 def test_a_seed_half_typed_is_not_erased_by_an_answer(page):
     open_page(page)
-    tab_to(page, "Graine")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("77")
+    retype(page, "Graine", "77")
     page.keyboard.press("Alt+n")
     wait_for_written(page, 1)
     expect(page.get_by_label("Graine")).to_have_value("77")
@@ -377,9 +380,7 @@ def test_searching_the_vocabulary_and_forcing_what_was_found(page):
 
 def test_typing_another_text_keeps_the_focus(page):
     open_page(page)
-    tab_to(page, "Texte de départ")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("Bonjour")
+    retype(page, "Texte de départ", "Bonjour")
     page.keyboard.press("Enter")
     expect(page.locator(".chip.prompt")).to_have_count(2)
     answered(page)

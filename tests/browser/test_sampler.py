@@ -13,11 +13,12 @@ from playwright.sync_api import Page
 from inference.charts.bench import KNOWN, exact_step, live_scores, live_settings
 from inference.distributions import largest
 from inference.drawing import draw_inverse_cdf, uniform
-from inference.formatting import count, number, percent, plural
+from inference.formatting import count, decimal, number, percent, plural
 from inference.records import Draw, SamplingParams, Scores, StepTrace
 from inference.sampling import run_pipeline
 from inference.sentence import open_sentence, written
 from inference.tokens import Vocabulary, sentencepiece_bytes
+from tests.conftest import ROOT
 
 PROMPTS = {
     # How many tokens the model writes after each, before the step compared.
@@ -410,3 +411,8 @@ def test_a_model_that_tells_only_its_best_tokens_is_shown_alike(bench_scripts, k
         assert assert_same_screen(case) == 0
         assert len(case.step["rows"]) == min(known, SHOWN)
         assert all(row["cutBy"] in (None, "top_k", "top_p", "min_p") for row in case.exact["rows"])
+
+
+def test_the_page_states_the_bound_tested_here():
+    script = (ROOT / "assets" / "bench" / "bench.js").read_text(encoding="utf-8")
+    assert f"approché à {decimal(COUNT_BOUND * 100)} % près" in script

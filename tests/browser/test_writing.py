@@ -668,3 +668,41 @@ def test_nothing_overflows_the_screen(page, width, height, scheme):
     assert page.locator(".bench").evaluate("bench => bench.scrollWidth <= bench.clientWidth")
     background = page.locator("[data-testid=stApp]").evaluate("node => getComputedStyle(node).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 200) == (scheme == "dark")
+
+
+def test_a_long_text_says_that_the_model_is_reading_it(page):
+    open_page(page)
+    page.get_by_label("Texte de départ").fill("Les chats dorment surtout le jour, dit la voisine. " * 150)
+    page.get_by_role("button", name="Écrire la suite").click()
+    expect(page.get_by_text("Le modèle lit le texte…")).to_be_visible()
+    settled(page)
+    expect(page.get_by_text("Le modèle lit le texte…")).to_have_count(0)
+    assert len(chips(page)) > 1_500
+
+
+def test_answers_that_come_while_it_plays_do_not_hasten_the_loop(page):
+    """A popover that opens, say: each answer would otherwise leave a token to come."""
+    open_page(page)
+    pending = page.locator(".bench").evaluate(
+        """({ bench }) => {
+            const pending = new Set();
+            const [set, clear] = [window.setTimeout, window.clearTimeout];
+            window.setTimeout = () => { const timer = {}; pending.add(timer); return timer; };
+            window.clearTimeout = (timer) => pending.delete(timer);
+            bench.isPlaying = true;
+            for (let answer = 0; answer < 3; answer++) bench.receive(bench.data);
+            bench.isPlaying = false;
+            [window.setTimeout, window.clearTimeout] = [set, clear];
+            return pending.size;
+        }"""
+    )
+    assert pending == 1
+
+
+def test_nothing_is_drawn_after_the_end_and_the_text_can_still_be_taken_away(page):
+    open_page(page, "?source=fiche&t=0&p=non")
+    write(page, 11)
+    press(page, "Tableau et fichiers")
+    expect(page.get_by_role("button", name="Le texte et ses étapes (JSON)")).to_be_visible()
+    expect(page.get_by_role("button", name="Cette étape, tout le vocabulaire (CSV)")).to_have_count(0)
+    expect(page.get_by_text("Rien à tirer après cet arrêt")).to_have_count(2)
