@@ -12,7 +12,7 @@ import numpy as np
 
 from inference.distributions import entropy_bits, softmax
 from inference.errors import InvalidParameter
-from inference.formatting import decimal
+from inference.formatting import count, decimal
 
 ORDERS: dict[str, tuple[str, ...]] = {
     # transformers, generation/utils.py: processors first, then the warpers.
@@ -252,4 +252,4 @@ def _require_integer(field: str, name: str, value, low: int, high: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidParameter(field, f"{name} est un nombre entier entre {low} et {high}.")
+        raise InvalidParameter(field, f"{name} est un nombre entier entre {count(low)} et {count(high)}.")
