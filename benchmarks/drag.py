@@ -1,12 +1,16 @@
 """Five seconds of dragging the temperature, in a real browser on the real model, against the same drag on a plain `st.slider` app.
 
-Counted: frames whose visible change differs from the frame before, the time from an input event to the next painted frame, and the
-messages the browser sends to the server meanwhile. The plain app shows as many rows of as many logits with Streamlit's own slider and
-table; it answers when the slider is let go, so one drag is one change.
+Counted: frames whose visible change differs from the frame before, the time from an input event to the numbers in the document and to
+the next painted frame, and the messages the browser sends to the server meanwhile. The plain app shows as many rows of as many logits
+with Streamlit's own slider and table; it answers when the slider is let go, so one drag is one change.
+
+With `--pages 30`, as many other pages are open in the same browser, and each in turn moves its own handle by a key and waits for
+Python's values while the first one is dragged.
 """
 
 import argparse
 import asyncio
+import itertools
 import os
 import shutil
 import statistics
@@ -24,6 +28,7 @@ from benchmarks.report import machine
 ROOT = Path(__file__).parent.parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 MOVES_PER_S = 80
+BENCH, PLAIN = "http://127.0.0.1:8766", "http://127.0.0.1:8767"
 SEEN = "[data-testid=stText]"
 """What the plain app shows of the favourite's probability."""
 
@@ -47,66 +52,105 @@ WATCH = """(selector) => {
     const inside = [...root.querySelectorAll("*")].filter((element) => element.shadowRoot);
     return root.querySelector(selector) ?? inside.map((element) => find(element.shadowRoot)).find(Boolean);
   };
-  const state = (window.drag = { changes: 0, delays: [] });
+  const state = (window.drag = { changes: 0, drawn: [], painted: [] });
   let seen = find(document);
   let text = seen.textContent;
   let inputs = [];
-  let painting = [];
-  const painted = new MessageChannel();
-  painted.port1.onmessage = () => {
-    state.delays.push(...painting.splice(0).map((input) => performance.now() - input));
-  };
+  const painted = (moved) => state.painted.push(...moved.map((input) => performance.now() - input));
   addEventListener("input", (event) => inputs.push(event.timeStamp), { capture: true });
+  addEventListener("input", (event) => state.drawn.push(performance.now() - event.timeStamp));
   const frame = () => {
     if (!seen.isConnected) seen = find(document) ?? seen;
     if (seen.textContent !== text) state.changes += 1;
     text = seen.textContent;
-    painting.push(...inputs.splice(0));
-    if (painting.length) painted.port2.postMessage(0);
+    const moved = inputs.splice(0);
+    if (moved.length) scheduler.postTask(() => painted(moved), { priority: "user-blocking" });
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
 }"""
-"""Counts frames that show something new; a message posted in a frame arrives once that frame has been painted."""
+"""Counts frames that show something new; an urgent task posted in a frame runs once that frame has been painted."""
 
 
 async def drag(page: Page, box: dict, seconds: float) -> None:
-    """Sweep the handle to and fro at the pace of a mouse, which does not wait for the page."""
+    """Sweep the handle to and fro at the pace of a mouse, which does not wait for the page.
+
+    The moves go straight to the browser's input: `page.mouse` would also run its own script in the page at each of them.
+    """
     middle = box["y"] + box["height"] / 2
     await page.mouse.move(box["x"] + box["width"] / 2, middle)
     await page.mouse.down()
+    browser_input = await page.context.new_cdp_session(page)
     moves = []
     start = time.perf_counter()
     while (elapsed := time.perf_counter() - start) < seconds:
         share = abs((elapsed * 0.37 + 0.5) % 2 - 1)
-        moves.append(asyncio.create_task(page.mouse.move(box["x"] + box["width"] * (0.03 + 0.94 * share), middle)))
+        move = {"type": "mouseMoved", "button": "left", "buttons": 1, "x": box["x"] + box["width"] * (0.03 + 0.94 * share), "y": middle}
+        moves.append(asyncio.create_task(browser_input.send("Input.dispatchMouseEvent", move)))
         await asyncio.sleep(max(0.0, start + len(moves) / MOVES_PER_S - time.perf_counter()))
     await asyncio.gather(*moves)
     await page.mouse.up()
 
 
-async def measure_bench(browser: Browser, address: str, seconds: float) -> dict:
+async def open_bench(browser: Browser, sent: list[float]) -> Page:
+    """The bench, ready; the moments at which it sends a message to the server are appended to `sent`."""
     page = await browser.new_page(viewport={"width": 1440, "height": 900})
-    sent: list[float] = []
     page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append(time.perf_counter())))
-    await page.goto(address)
+    await page.goto(BENCH)
     await page.locator(".bench[data-from=python]").wait_for(timeout=60_000)
+    return page
+
+
+async def settle_in_turn(pages: list[Page]) -> list[float]:
+    """Milliseconds each page waits for Python's values after one key on its temperature; runs until it is cancelled."""
+    waits: list[float] = []
+    try:
+        for key in itertools.cycle(["ArrowLeft", "ArrowRight"]):
+            for page in pages:
+                handle = page.get_by_role("slider", name="Température")
+                await handle.focus()
+                start = time.perf_counter()
+                await handle.press(key)
+                await page.locator(".bench[data-from=python]").wait_for()
+                waits.append((time.perf_counter() - start) * 1000)
+    except asyncio.CancelledError:
+        pass
+    return waits
+
+
+async def measure_bench(browser: Browser, seconds: float, others: list[Page]) -> str:
+    sent: list[float] = []
+    page = await open_bench(browser, sent)
     box = await page.get_by_role("slider", name="Température").bounding_box()
     await page.evaluate(WATCH, ".candidates tbody")
     before = len(sent)
+    settling = asyncio.create_task(settle_in_turn(others)) if others else None
     start = time.perf_counter()
     await drag(page, box, seconds)
     released = time.perf_counter()
+    if settling:
+        settling.cancel()
     result = await page.evaluate("window.drag")
     during = sum(1 for moment in sent[before:] if moment < released - 0.05)
     await page.locator(".bench[data-from=python]").wait_for()
     await page.close()
-    return {"per_s": result["changes"] / (released - start), "delays": sorted(result["delays"]), "sent": during}
+    text = (
+        f"{result['changes'] / (released - start):.1f} visible changes/s, input to numbers {spread(result['drawn'])}, "
+        f"to painted {spread(result['painted'])}, {during} messages sent during the drag"
+    )
+    if settling:
+        text += f"; the {len(others)} others wait {spread(await settling)} for Python"
+    return text
 
 
-async def measure_plain(browser: Browser, address: str, seconds: float) -> dict:
+def spread(times_ms: list[float]) -> str:
+    ordered = sorted(times_ms)
+    return f"median {statistics.median(ordered):.1f} ms, p95 {ordered[int(len(ordered) * 0.95)]:.1f} ms ({len(ordered)})"
+
+
+async def measure_plain(browser: Browser, seconds: float) -> str:
     page = await browser.new_page(viewport={"width": 1440, "height": 900})
-    await page.goto(address)
+    await page.goto(PLAIN)
     await page.locator(SEEN).wait_for(timeout=60_000)
     await page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     handle = await page.get_by_role("slider").first.bounding_box()
@@ -117,7 +161,7 @@ async def measure_plain(browser: Browser, address: str, seconds: float) -> dict:
     await page.wait_for_function("window.drag.changes > 0")
     changes = await page.evaluate("window.drag.changes")
     await page.close()
-    return {"per_s": changes / (time.perf_counter() - start)}
+    return f"{changes / (time.perf_counter() - start):.2f} visible changes/s"
 
 
 def serve(script: Path, port: int) -> subprocess.Popen:
@@ -131,18 +175,13 @@ def serve(script: Path, port: int) -> subprocess.Popen:
             time.sleep(0.2)
 
 
-async def measure(seconds: float, rounds: int) -> None:
+async def measure(seconds: float, rounds: int, pages: int) -> None:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        others = [await open_bench(browser, []) for _ in range(pages - 1)]
         for _ in range(rounds):
-            bench = await measure_bench(browser, "http://127.0.0.1:8766", seconds)
-            plain = await measure_plain(browser, "http://127.0.0.1:8767", seconds)
-            delays = bench["delays"]
-            print(
-                f"bench: {bench['per_s']:.1f} visible changes/s, input to painted median {statistics.median(delays):.1f} ms, "
-                f"p95 {delays[int(len(delays) * 0.95)]:.1f} ms ({len(delays)} inputs), {bench['sent']} messages sent during the drag; "
-                f"st.slider: {plain['per_s']:.2f} visible changes/s; ratio {bench['per_s'] / plain['per_s']:.0f}"
-            )
+            print("bench:", await measure_bench(browser, seconds, others))
+            print("st.slider:", await measure_plain(browser, seconds))
         await browser.close()
 
 
@@ -150,6 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pages", type=int, default=1)
     arguments = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +197,7 @@ def main() -> None:
         plain.write_text(PLAIN_APP)
         servers = [serve(ROOT / "app.py", 8766), serve(plain, 8767)]
         try:
-            asyncio.run(measure(arguments.seconds, arguments.rounds))
+            asyncio.run(measure(arguments.seconds, arguments.rounds, arguments.pages))
         finally:
             for server in servers:
                 server.terminate()

@@ -49,7 +49,8 @@ class Bench {
     this.badge = el("strong", { class: "badge", hidden: true }, "illustratif");
     this.source = el("p", { class: "source" });
     this.controls = new Controls((settings, isDone) => this.change(settings, isDone), () => this.reset());
-    this.main = el("section", { class: "main", "aria-label": "La distribution du prochain token" }, el("div", { class: "summary" }, this.view.figures, this.badge), this.view.strip, this.view.table, this.source);
+    this.summary = el("div", { class: "summary" }, this.view.figures, this.badge);
+    this.main = el("section", { class: "main", "aria-label": "La distribution du prochain token" }, this.view.table, this.source);
     this.ended = el("p", { class: "ended", hidden: true }, french("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution."));
     this.root.append(
       this.tour.element,
@@ -59,8 +60,26 @@ class Bench {
       this.address,
       this.message,
       this.help,
-      el("div", { class: "grid" }, this.controls.element, this.ended, this.main, this.view.card),
+      (this.grid = el("div", { class: "grid" })),
     );
+    this.arrange(NARROW_SCREEN.matches);
+    this.onNarrow = (event) => this.arrange(event.matches);
+    NARROW_SCREEN.addEventListener("change", this.onNarrow);
+  }
+
+  // On a phone the temperature stands next to the line it moves, and the other settings after the distribution. Elements are moved rather
+  // than styled, so that the keyboard and a screen reader follow the order one sees.
+  arrange(isNarrow) {
+    const { element: settings, temperature } = this.controls;
+    this.view.cut.firstChild.colSpan = isNarrow ? 4 : 6;
+    if (isNarrow) {
+      this.main.prepend(this.view.strip, temperature, this.summary);
+      this.grid.append(this.ended, this.main, this.view.card, settings);
+    } else {
+      settings.prepend(temperature);
+      this.main.prepend(this.summary, this.view.strip);
+      this.grid.append(settings, this.ended, this.main, this.view.card);
+    }
   }
 
   get promptLength() {
@@ -287,6 +306,7 @@ class Bench {
     clearTimeout(this.timer);
     document.removeEventListener("keydown", this.onKey);
     removeEventListener("bench-scores", this.onScores);
+    NARROW_SCREEN.removeEventListener("change", this.onNarrow);
   }
 }
 

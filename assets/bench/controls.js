@@ -6,6 +6,7 @@ class Controls {
     this.onChange = onChange;
     this.isHeld = false;
     this.sliders = SLIDERS.map((slider) => this.makeSlider(slider));
+    this.temperature = this.sliders.find((slider) => slider.name === "temperature").element;
     this.order = el(
       "select",
       { onchange: () => this.set({ order: this.order.value }, true) },

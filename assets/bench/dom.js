@@ -1,5 +1,7 @@
 // Building elements. Text only ever becomes a text node or an attribute value: nothing here parses HTML, so no token can be markup.
 
+const NARROW_SCREEN = matchMedia("(max-width: 760px)"); // where bench.css hides two columns
+
 function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -11,9 +13,11 @@ function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Setting a text that has not changed would still cost a layout.
+// Setting a text that has not changed would still cost a layout, and a new text node more than new text in the old one.
 function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const node = element.firstChild;
+  if (!node) element.append(text);
+  else if (node.data !== text) node.data = text;
 }
 
 function button(label, action, attributes = {}) {

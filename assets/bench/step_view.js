@@ -32,10 +32,6 @@ class StepView {
       el("thead", {}, this.head),
       this.body,
     );
-    const narrow = matchMedia("(max-width: 760px)"); // there bench.css hides two columns
-    const spanAll = () => (this.cut.firstChild.colSpan = narrow.matches ? 4 : 6);
-    narrow.addEventListener("change", spanAll);
-    spanAll();
     this.body.addEventListener("keydown", (event) => this.moveFocus(event));
     this.table.addEventListener("pointerleave", () => this.point(null));
     this.makeStrip();
@@ -56,7 +52,8 @@ class StepView {
     this.needle = el("div", { class: "needle" }, this.needleLabel);
     this.segments = Array.from({ length: SHOWN + 2 }, () => el("div", { class: "segment" }));
     this.line = el("div", { class: "line", "aria-hidden": "true" }, ...this.segments, this.needle);
-    this.caption = el("figcaption", { class: "draw-caption" });
+    this.captionParts = [el("span"), el("strong"), el("span")];
+    this.caption = el("figcaption", { class: "draw-caption" }, ...this.captionParts);
     this.scale = el("div", { class: "scale", "aria-hidden": "true" }, ...["0", "0,25", "0,5", "0,75", "1"].map((tick) => el("span", {}, tick)));
     this.strip = el("figure", { class: "strip" }, this.line, this.scale, this.caption);
   }
@@ -159,7 +156,7 @@ class StepView {
     this.line.hidden = this.scale.hidden = isGreedy;
     const chosen = step.rows.find((row) => row.chosen);
     if (isGreedy) {
-      this.caption.replaceChildren("Pas de tirage : à T = 0, le favori est pris, ", el("strong", {}, chosen.label), ".");
+      this.drawCaption(french("Pas de tirage : à T = 0, le favori est pris, "), chosen.label, ".");
       return;
     }
     const segments = stripSegments(step);
@@ -176,10 +173,16 @@ class StepView {
     });
     this.needle.style.left = `${step.u * 100}%`;
     setText(this.needleLabel, `u = ${number(step.u, 4)}`);
-    const where = chosen
-      ? [`tombe sur `, el("strong", {}, chosen.label), `, qui occupe ${number(step.choice.low, 4)} à ${number(step.choice.low + chosen.prob, 4)}`]
-      : [french("tombe loin des plus probables, sur un token que le navigateur n’a pas : au relâcher, Python dira lequel")];
-    this.caption.replaceChildren(`u = ${number(step.u, 4)} `, ...where, ".");
+    const u = `u = ${number(step.u, 4)}`;
+    if (chosen) this.drawCaption(`${u} tombe sur `, chosen.label, `, qui occupe ${number(step.choice.low, 4)} à ${number(step.choice.low + chosen.prob, 4)}.`);
+    else this.drawCaption(french(`${u} tombe loin des plus probables, sur un token que le navigateur n’a pas : au relâcher, Python dira lequel.`), "", "");
+  }
+
+  drawCaption(...texts) {
+    this.captionParts.forEach((part, position) => {
+      setText(part, texts[position]);
+      part.hidden = texts[position] === "";
+    });
   }
 
   // Hovering or focusing lights a token everywhere and fills the card; otherwise the card is that of the chosen token.
@@ -221,15 +224,16 @@ function makeCells(token) {
   return { cells, element: el("tr", {}, ...Object.values(cells).map((cell) => cell.element ?? cell)) };
 }
 
+// A bar lies behind the text of its cell: lengthening it lays out nothing.
 function barCell(name) {
-  const fill = el("i");
-  const value = el("span");
-  return { element: el("td", { class: `bar ${name}` }, el("div", { "aria-hidden": "true" }, fill), value), fill, value };
+  const text = document.createTextNode("");
+  const fill = el("i", { "aria-hidden": "true" });
+  return { element: el("td", { class: `bar ${name}` }, text, fill), text, fill };
 }
 
 function drawBar(cell, share, text) {
   cell.fill.style.transform = `scaleX(${share})`;
-  setText(cell.value, text);
+  if (cell.text.data !== text) cell.text.data = text;
 }
 
 function logitText(logit) {
@@ -282,7 +286,7 @@ function cardLines(row, step, settings) {
     else if (!row.cutBy) lines.push(["tirage", "u tombe ailleurs"]);
   }
   return [
-    el("h3", {}, row.label),
+    el("h2", {}, row.label),
     el("p", { class: "id" }, `id ${row.id}, rang ${count(row.rank)}`),
     el("dl", {}, ...lines.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
   ];

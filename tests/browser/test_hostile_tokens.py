@@ -98,7 +98,7 @@ def test_the_card(page):
     open_page(page, "p=non")
     for position, label in enumerate(LABELS):
         page.locator(".candidates tbody tr").nth(position).hover()
-        assert_inert(page.locator(".card h3"), [label])
+        assert_inert(page.locator(".card h2"), [label])
 
 
 def test_the_greedy_caption(page):

@@ -185,7 +185,7 @@ def test_playing_and_pausing_keep_the_focus(page):
 
 
 def card_title(page: Page) -> str:
-    return page.locator(".card h3").inner_text()
+    return page.locator(".card h2").inner_text()
 
 
 def test_arrows_move_through_the_rows_and_fill_the_card(page):

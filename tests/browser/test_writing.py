@@ -305,7 +305,7 @@ def test_keyboard_alone_moves_among_the_rows_and_forces_one(page):
     for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"):
         page.keyboard.press(key)
     token = rows(page)[2]["token"]
-    expect(page.locator(".card h3")).to_have_text(token)
+    expect(page.locator(".card h2")).to_have_text(token)
     page.keyboard.press("Enter")
     wait_for_chips(page, 7)
     assert chips(page)[-1].startswith(token) and "forcé" in chips(page)[-1]
