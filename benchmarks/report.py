@@ -5,14 +5,14 @@ import statistics
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
+
+from inference.machine import describe_machine
 
 
 def machine() -> str:
     """Processor, cores and versions, in one line."""
-    names = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "streamlit", "numpy"))
-    return f"{names[0] if names else platform.processor()}, {len(names)} cores, Python {platform.python_version()}, {packages}"
+    packages = ", ".join(f"{name} {version(name)}" for name in ("streamlit", "numpy"))
+    return f"{describe_machine()}, Python {platform.python_version()}, {packages}"
 
 
 def timed(function: Callable[[], object]) -> float:

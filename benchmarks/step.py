@@ -1,12 +1,10 @@
-"""One step of ours against a bare forward pass and against transformers' `generate`; the memory floor; precisions; the pipeline."""
+"""One step of ours against a bare forward pass and against transformers' `generate`; the pipeline behind a slider."""
 
 import statistics
 
-import numpy as np
 import torch
 
 from benchmarks.report import in_turn, machine, ratio, spread_ms, timed
-from inference.distributions import kl_divergence, softmax
 from inference.generation import generate
 from inference.models import embedded
 from inference.models.hf import snapshot
@@ -17,11 +15,6 @@ from inference.sampling import run_pipeline
 PROMPT = "Le chat dort sur le"
 STEPS = 40
 ROUNDS = 9
-FRENCH = (
-    "La Révolution française est une période de bouleversements sociaux et politiques de grande envergure en France. "
-    "Le matin, elle ouvrait la fenêtre et regardait la mer sans penser à rien. Pour faire des crêpes, il faut de la farine, "
-    "des œufs, du lait et un peu de patience. L’eau bout à cent degrés au niveau de la mer."
-)
 DEFAULTS = SamplingParams(temperature=1.0, top_p=0.9)
 SETTINGS = {
     "temperature 0.7": SamplingParams(temperature=0.7),
@@ -71,40 +64,6 @@ def whole_text(model) -> None:
     print(f"tokens/s, ours over generate: {ratio(times['theirs'], times['ours'])}")
 
 
-def memory_floor(models: dict) -> None:
-    """Decode time against the time it takes to read the weights once, at the bandwidth measured by summing 512 MiB on all threads."""
-    block = torch.ones(128 * 2**20)
-
-    def read() -> None:
-        block.sum()
-
-    states = {dtype: model.prefill(model.vocabulary.encode(PROMPT)).state for dtype, model in models.items()}
-    times = in_turn({"read": read} | {dtype: lambda dtype=dtype: models[dtype].decode(740, states[dtype]) for dtype in models}, 25)
-    bandwidth = block.nbytes / min(times["read"])
-    print(f"read bandwidth: {bandwidth / 1e9:.1f} GB/s (best of {len(times['read'])})")
-    for dtype, model in models.items():
-        floor = model.info.weights_bytes / bandwidth
-        against = statistics.median(times[dtype]) / floor
-        print(f"{dtype}: decode {spread_ms(times[dtype])}, floor {floor * 1e3:.1f} ms, {against:.2f} × the floor")
-
-
-def precision(models: dict) -> None:
-    """KL divergence to float32 at every position of a French text read token by token."""
-    reference, other = models["float32"], models["bfloat16"]
-    ids = reference.vocabulary.encode(FRENCH)
-    forwards = {dtype: model.prefill(ids[:1]) for dtype, model in models.items()}
-    divergences, agreements = [], []
-    for token_id in ids[1:]:
-        forwards = {dtype: models[dtype].decode(token_id, forward.state) for dtype, forward in forwards.items()}
-        p, q = (softmax(forwards[dtype].scores.logits) for dtype in (reference.info.dtype, other.info.dtype))
-        divergences.append(kl_divergence(p, q))
-        agreements.append(p.argmax() == q.argmax())
-    print(
-        f"bfloat16 against float32 on {len(divergences)} positions: KL mean {np.mean(divergences):.5f}, max {np.max(divergences):.5f} nat;"
-        f" same favourite {np.mean(agreements):.1%}"
-    )
-
-
 def pipeline(model) -> None:
     scorer = PrefixCache(model)
     ids = scorer.vocabulary.encode(PROMPT)
@@ -116,12 +75,10 @@ def pipeline(model) -> None:
 
 def main() -> None:
     print(machine())
-    models = {dtype: embedded.load(dtype=dtype) for dtype in ("float32", "bfloat16")}
-    one_step(models["float32"])
-    whole_text(models["float32"])
-    memory_floor(models)
-    precision(models)
-    pipeline(models["float32"])
+    model = embedded.load()
+    one_step(model)
+    whole_text(model)
+    pipeline(model)
 
 
 if __name__ == "__main__":

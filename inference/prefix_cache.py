@@ -6,7 +6,8 @@ moving a slider cost no forward pass at all.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from inference.models.base import Forward, Model, State
 from inference.records import Scores
@@ -51,6 +52,12 @@ class PrefixCache:
     def knows(self, token_ids: Sequence[int]) -> bool:
         """Whether `scores_after` would answer at once."""
         return self._scores.get(tuple(token_ids)) is not None
+
+    @contextmanager
+    def model_alone(self) -> Iterator[Model]:
+        """The model, with everybody else waiting: to time it, or to look inside. Hold it for one pass at a time."""
+        with self._lock:
+            yield self.model
 
     def _forward(self, token_ids: TokenIds) -> Forward:
         state = self._longest_state(token_ids[:-1])

@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from inference.models import embedded
+from inference.models.base import Forward
+from inference.models.hf import HfModel
 from inference.models.scripted import ScriptedModel
 from inference.prefix_cache import PrefixCache
 
@@ -32,3 +37,48 @@ def scorer(model) -> PrefixCache:
 @pytest.fixture(scope="session")
 def scripted() -> ScriptedModel:
     return ScriptedModel(ROOT / "assets" / "scenarios" / "chat.json")
+
+
+@pytest.fixture(scope="session")
+def tiny() -> HfModel:
+    """A random Llama that reads bytes, 256 at most: the real interface, in a millisecond."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={letter: token_id for token_id, letter in enumerate(letters)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    config = LlamaConfig(
+        vocab_size=len(letters),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        initializer_range=0.5,
+    )
+    torch.manual_seed(0)
+    return HfModel(LlamaForCausalLM(config), tokenizer, "tiny", "")
+
+
+class Noted:
+    """A model that notes each pass as (tokens already in the state, tokens read)."""
+
+    def __init__(self, model):
+        self._model = model
+        self.info = model.info
+        self.vocabulary = model.vocabulary
+        self.passes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+
+    def prefill(self, token_ids, state=None) -> Forward:
+        self.passes.append((state.token_ids if state else (), tuple(token_ids)))
+        return self._model.prefill(token_ids, state)
+
+    def decode(self, token_id, state) -> Forward:
+        return self.prefill((token_id,), state)
+
+    def truncate(self, state, length):
+        return self._model.truncate(state, length)
+
+
+@pytest.fixture
+def noted(tiny) -> Noted:
+    return Noted(tiny)

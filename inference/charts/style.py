@@ -4,6 +4,8 @@ import plotly.graph_objects as go
 
 CHOSEN = "#e8710a"
 NEUTRAL = "#7a8599"
+MEASURED = "#2f6fde"
+"""What was measured, beside the greys of what is only computed."""
 CUT = "rgba(122, 133, 153, 0.35)"
 
 

@@ -11,6 +11,23 @@ from inference.tokens import Vocabulary
 
 
 @dataclass(frozen=True)
+class Architecture:
+    """The shape of a decoder, as far as its key-value cache depends on it.
+
+    sliding_layers  how many of the `layers` attend only to the last `window` tokens; the others attend to all.
+    element_bytes   of one number of the cache.
+    """
+
+    layers: int
+    sliding_layers: int
+    window: int
+    query_heads: int
+    kv_heads: int
+    head_size: int
+    element_bytes: int
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """What a model says of itself.
 
@@ -20,6 +37,7 @@ class ModelInfo:
     context_length  longest text, in tokens, prompt included.
     hub_id          where anyone gets the model, as transformers names it; the embedded one's original weights.
     weights_bytes   of all parameters, tied tensors counted once: what a decode step reads in a dense model with tied embeddings.
+    architecture    None when there are no layers to speak of.
     is_illustrative True when the figures were written by hand rather than computed.
     """
 
@@ -30,6 +48,7 @@ class ModelInfo:
     eos_ids: frozenset[int]
     hub_id: str = ""
     weights_bytes: int = 0
+    architecture: Architecture | None = None
     is_illustrative: bool = False
 
 

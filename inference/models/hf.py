@@ -4,6 +4,7 @@ import copy
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
@@ -12,7 +13,7 @@ from transformers.utils import logging as transformers_logging
 
 from inference.allocator import reuse_large_blocks
 from inference.errors import UserError
-from inference.models.base import Forward, ModelInfo, State, checked_ids
+from inference.models.base import Architecture, Forward, ModelInfo, State, checked_ids
 from inference.records import Scores
 from inference.tokens import Vocabulary, byte_level_bytes, sentencepiece_bytes
 
@@ -45,7 +46,8 @@ class HfModel:
             context_length=config.max_position_embeddings,
             eos_ids=frozenset([eos_ids] if isinstance(eos_ids, int) else eos_ids or []),
             hub_id=hub_id or name,
-            weights_bytes=sum(parameter.nbytes for parameter in model.parameters()),
+            weights_bytes=weights_bytes(model),
+            architecture=_architecture(config, model.dtype.itemsize),
         )
         self.vocabulary = make_vocabulary(tokenizer, config.vocab_size)
 
@@ -58,6 +60,12 @@ class HfModel:
         logits = output.logits[0, -1].float().numpy()
         return Forward(Scores(logits), State(read, cache, _nbytes(cache)))
 
+    def logits_along(self, token_ids: Sequence[int]) -> np.ndarray:
+        """(n, vocab_size) float32: the scores of the token after each of `token_ids`, read in one pass."""
+        checked_ids(self.info, token_ids, None)
+        with torch.inference_mode():
+            return self.model(torch.tensor([list(token_ids)]), use_cache=False).logits[0].float().numpy()
+
     def decode(self, token_id: int, state: State) -> Forward:
         return self.prefill((token_id,), state)
 
@@ -68,6 +76,25 @@ class HfModel:
         except RuntimeError:  # a sliding window has already let go of the tokens before it
             return None
         return State(state.token_ids[:length], cache, _nbytes(cache))
+
+
+def weights_bytes(model: PreTrainedModel) -> int:
+    """Of all parameters; one that serves twice is stored once."""
+    return sum(parameter.nbytes for parameter in model.parameters())
+
+
+def _architecture(config, element_bytes: int) -> Architecture:
+    """What the text configuration of a model says of its layers. Older ones name no key-value heads, no head size, no kinds of layers."""
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
+    return Architecture(
+        layers=config.num_hidden_layers,
+        sliding_layers=kinds.count("sliding_attention"),
+        window=getattr(config, "sliding_window", None) or config.max_position_embeddings,
+        query_heads=config.num_attention_heads,
+        kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
+        head_size=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
+        element_bytes=element_bytes,
+    )
 
 
 def snapshot(cache: DynamicCache) -> DynamicCache:

@@ -51,6 +51,7 @@ def show_bench(scorer: PrefixCache, source: str) -> None:
     if session.bench(source) is None:
         session.open_bench(source, _opening(scorer, source, progress))
     bench = session.bench(source)
+    _take_wanted_prompt(scorer, bench)
     _prompt_form(scorer, bench, source)
     mounted = st.container()
     with st.container(horizontal=True):
@@ -69,6 +70,16 @@ def show_bench(scorer: PrefixCache, source: str) -> None:
     scores = trace and _live_scores(scorer, source, bench.sentence.token_ids)
     with mounted:
         mount_bench(data, scores, key=_key(source), on_events_change=lambda: _receive(scorer, source))
+
+
+def _take_wanted_prompt(scorer: PrefixCache, bench: session.Bench) -> None:
+    """Start from the text another page has sent here, as if it had been typed."""
+    prompt = session.take_wanted_prompt()
+    if prompt is not None:
+        try:
+            bench.change(open_sentence(prompt, scorer))
+        except UserError as error:
+            bench.notices.append(str(error))
 
 
 def _trace(scorer: PrefixCache, sentence: Sentence, progress: DeltaGenerator) -> StepTrace:

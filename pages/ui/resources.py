@@ -4,6 +4,7 @@ import gc
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -11,6 +12,7 @@ import streamlit as st
 from inference.errors import UserError
 from inference.escaping import markdown_text
 from inference.formatting import number
+from inference.forward_pass import ForwardPass
 from inference.models import embedded, open_model
 from inference.models.scripted import ScriptedModel
 from inference.prefix_cache import PrefixCache
@@ -92,6 +94,33 @@ def _illustrative() -> PrefixCache:
 def scorer_for(source: str) -> PrefixCache:
     """The scorer of a source. Waits for the real model with its progress on the page; stops the script if it cannot be had."""
     return _illustrative() if source == ILLUSTRATIVE else _wait(_loading())
+
+
+def open_block() -> Callable[[], int]:
+    """What reads a block of this machine's memory; see `inference.models.bandwidth`."""
+    from inference.models import bandwidth
+
+    return bandwidth.open_block()
+
+
+def open_precision(model, precision: str):
+    """The same model with fewer bits per weight; see `inference.models.quantization`."""
+    from inference.models import quantization
+
+    return quantization.open_precision(model, precision)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _inspected(_scorer: PrefixCache, revision: str, dtype: str, token_ids: tuple[int, ...], position: int) -> ForwardPass:
+    from inference.models.inspection import inspect
+
+    with _scorer.model_alone() as model:
+        return inspect(model, token_ids, position)
+
+
+def inspect(scorer: PrefixCache, token_ids: Sequence[int], position: int) -> ForwardPass:
+    """A pass through the model seen from inside, made once for all visitors. Raises `UserError`."""
+    return _inspected(scorer, scorer.info.revision, scorer.info.dtype, tuple(token_ids), position)
 
 
 def is_default_model(scorer: PrefixCache) -> bool:

@@ -1,5 +1,6 @@
 """The visitor's state, and the only file that touches st.session_state."""
 
+import uuid
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -56,6 +57,16 @@ def open_bench(source: str, opened: Bench) -> None:
     st.session_state[f"bench_{source}"] = opened
 
 
+def open_in_bench(prompt: str) -> None:
+    """Have the bench of the real model start from another text the next time it is shown."""
+    put("wanted_prompt", prompt)
+    put("source", "modele")
+
+
+def take_wanted_prompt() -> str | None:
+    return st.session_state.pop("wanted_prompt", None)
+
+
 def key(name: str) -> str:
     """The key of the widget that holds a stop rule."""
     return f"setting_{name}"
@@ -93,3 +104,8 @@ def get(name: str, default=None):
 
 def put(name: str, value) -> None:
     st.session_state[name] = value
+
+
+def visitor() -> str:
+    """A name for this visit, the same until the page is closed."""
+    return st.session_state.setdefault("visitor", uuid.uuid4().hex)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.formatting import count, french, number, percent, plural
+from inference.formatting import count, french, gigabytes, mebibytes, milliseconds, number, percent, plural
 
 SPACE = "\u202f"
 
@@ -111,3 +111,61 @@ def test_plural_of_a_word_that_takes_no_s(value, shown):
 
 def test_our_prose_gets_narrow_spaces_that_do_not_break():
     assert french("Il dit : « oui ! » à 5 %.") == "Il dit\u202f: «\u202foui\u202f!\u202f» à 5\u202f%."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.00853, "8,53 ms"),
+        (0.001, "1,00 ms"),
+        (0.00999, "9,99 ms"),
+        (0.01, "10,0 ms"),
+        (0.0924, "92,4 ms"),
+        (0.09994, "99,9 ms"),
+        (0.1, "100 ms"),
+        (0.9, "900 ms"),
+        (1.84, f"1{SPACE}840 ms"),
+        (0.0001491, "0,149 ms"),
+        (0.0000405, "0,0405 ms"),
+    ],
+)
+def test_milliseconds_have_three_digits_that_count(seconds, shown):
+    assert milliseconds(seconds) == shown
+
+
+@given(st.floats(1e-3, 1e3))
+def test_milliseconds_are_right_to_half_a_percent(seconds):
+    shown = float(milliseconds(seconds).removesuffix(" ms").replace(SPACE, "").replace(",", ".")) / 1e3
+    assert shown == pytest.approx(seconds, rel=0.00501)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0,0 Mio"),
+        (2**20, "1,0 Mio"),
+        (21 * 2**20, "21,0 Mio"),
+        (1.25 * 2**20 + 1, "1,3 Mio"),
+        (999.9 * 2**20, "999,9 Mio"),
+        (1000 * 2**20, f"1{SPACE}000 Mio"),
+        (2**30, f"1{SPACE}024 Mio"),
+    ],
+)
+def test_mebibytes(size, shown):
+    assert mebibytes(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (140e9, "140 Go"),
+        (0.54e9, "0,54 Go"),
+        (4.5e9, "4,50 Go"),
+        (17.1e9, "17,1 Go"),
+        (999e9, "999 Go"),
+        (1e12, "1,00 To"),
+        (3.35e12, "3,35 To"),
+    ],
+)
+def test_gigabytes(size, shown):
+    assert gigabytes(size) == shown

@@ -251,6 +251,21 @@ def test_two_threads_with_different_questions_take_turns_in_the_model(scripted):
     assert gate.most_inside == 1
 
 
+def test_whoever_has_the_model_alone_makes_the_others_wait_unless_their_answer_is_known(scripted):
+    gate = Gate(scripted)
+    gate.crowded.set()  # it need not wait for company
+    cache = PrefixCache(gate)
+    known = cache.scores_after((2, 3))
+    gate.entered.clear()
+    with ThreadPoolExecutor(1) as pool:
+        with cache.model_alone() as model:
+            assert model is gate
+            answer = pool.submit(cache.scores_after, (2, 3, 4))
+            assert not gate.entered.wait(0.1)
+            assert cache.scores_after((2, 3)) is known
+        assert len(answer.result(10).logits) == cache.vocabulary.size
+
+
 class Fragile(Counted):
     """A model that fails the first time."""
 

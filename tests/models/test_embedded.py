@@ -76,7 +76,7 @@ def made(monkeypatch) -> list[str]:
 
         return make
 
-    monkeypatch.setattr(embedded, "_join", lambda path: path.write_bytes(b"all the parts"))
+    monkeypatch.setattr(embedded, "join_gguf", lambda path: path.write_bytes(b"all the parts"))
     monkeypatch.setattr(embedded, "GgufFile", lambda path: SimpleNamespace(metadata={}, tensors=[]))
     for function, name in (("write_config", CONFIG), ("write_tokenizer", TOKENIZER), ("write_weights", WEIGHTS)):
         monkeypatch.setattr(conversion, function, maker(name))

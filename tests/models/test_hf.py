@@ -350,6 +350,16 @@ def test_reading_token_by_token_equals_reading_at_once(reader):
         assert forward.state.token_ids == TOKENS[:length]
 
 
+def test_the_scores_along_a_text_are_those_after_each_of_its_beginnings(reader):
+    logits = reader.logits_along(TOKENS)
+    assert logits.shape == (len(TOKENS), reader.vocabulary.size) and logits.dtype == np.float32
+    for length, row in enumerate(logits, 1):
+        assert_close(row, reader.prefill(TOKENS[:length]).scores.logits)
+    for wrong in ((), [5] * (CONTEXT_LENGTH + 1)):
+        with pytest.raises(UserError):
+            reader.logits_along(wrong)
+
+
 @pytest.mark.parametrize("length", [3, WINDOW - 1, WINDOW, 15])
 def test_reading_on_leaves_the_state_as_it_was(reader, length):
     state = reader.prefill(TOKENS[:length]).state

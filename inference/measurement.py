@@ -1,0 +1,152 @@
+"""Measurements that last: one at a time on this machine, with progress, cancelled between two steps, the result kept for the next visit.
+
+A measurement is a generator: it yields its progress between two pieces of work and returns its result. Nothing is interrupted half-way,
+so whatever it holds is let go of by its own `finally` and `with`.
+"""
+
+import logging
+import statistics
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from inference.errors import UserError
+
+MAX_KEPT = 64
+MAX_WAITING = 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a measurement is: `fraction` from 0 to 1, and what it is `doing`, in French."""
+
+    fraction: float
+    doing: str
+
+
+Result = TypeVar("Result")
+Work = Generator[Progress, None, Result]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Repeated timings of one thing, in seconds: the median, the shortest and the longest."""
+
+    median_s: float
+    low_s: float
+    high_s: float
+    repeats: int
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> "Spread":
+        """Raises ValueError when there are none."""
+        if not seconds:
+            raise ValueError("nothing was timed")
+        return cls(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
+
+
+def timed(function: Callable[[], Result]) -> tuple[float, Result]:
+    """Seconds one call takes, and what it returns."""
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+@dataclass(eq=False)
+class Measurement:
+    """One measurement, seen by every visitor who asked for it.
+
+    state  "waiting" for its turn, "running", "done", "cancelled" or "failed".
+    error  a French sentence when it failed.
+    """
+
+    key: Hashable
+    wanted_by: set[str]
+    state: str = "waiting"
+    progress: Progress = Progress(0.0, "attend son tour")
+    result: Any = None
+    error: str = ""
+    ended: datetime | None = None
+    duration_s: float = 0.0
+    finished: threading.Event = field(default_factory=threading.Event)
+
+    def give_up(self, visitor: str) -> None:
+        """This visitor no longer wants it. It stops at its next step once nobody does."""
+        self.wanted_by.discard(visitor)
+
+    def run(self, work: Work, turn: threading.Lock) -> None:
+        """Do the work, when its turn comes."""
+        try:
+            with turn:
+                self.state = "running"
+                self.duration_s, is_complete = timed(lambda: self._follow(work))
+            self.state = "done" if is_complete else "cancelled"
+        except UserError as error:
+            self.state, self.error = "failed", str(error)
+        except Exception:
+            logging.exception("a measurement failed")
+            self.state, self.error = "failed", "La mesure a échoué. Réessayez ; si cela dure, le journal du serveur dit pourquoi."
+        finally:
+            self.ended = datetime.now().astimezone()
+            self.finished.set()
+
+    def _follow(self, work: Work) -> bool:
+        """Whether the work came to its end before everyone gave up."""
+        try:
+            while self.wanted_by:
+                self.progress = next(work)
+        except StopIteration as end:
+            self.result = end.value
+            return True
+        finally:
+            work.close()
+        return False
+
+
+class Laboratory:
+    """Where the measurements of a server run: one at a time, the last ones kept."""
+
+    def __init__(self):
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._measurements: OrderedDict[Hashable, Measurement] = OrderedDict()
+        self._done: OrderedDict[Hashable, Measurement] = OrderedDict()
+
+    def start(self, key: Hashable, work: Callable[[], Work], visitor: str) -> Measurement:
+        """Measure, or join the measurement of the same `key` that is under way. Raises `UserError` when too many are waiting."""
+        with self._lock:
+            current = self._measurements.get(key)
+            if current and not current.finished.is_set() and current.wanted_by:
+                current.wanted_by.add(visitor)
+                return current
+            if sum(not other.finished.is_set() for other in self._measurements.values()) >= MAX_WAITING:
+                raise UserError("Trop de mesures attendent déjà leur tour. Réessayez dans une minute.")
+            current = self._measurements[key] = Measurement(key, {visitor})
+            self._measurements.move_to_end(key)
+            while len(self._measurements) > MAX_KEPT:
+                self._measurements.popitem(last=False)
+        threading.Thread(target=self._run, args=(current, work()), daemon=True, name=f"measurement-{key}").start()
+        return current
+
+    def under_way(self, key: Hashable, visitor: str) -> Measurement | None:
+        """The measurement this visitor is waiting for, or that failed while they waited."""
+        measurement = self._measurements.get(key)
+        is_awaited = measurement and visitor in measurement.wanted_by and measurement.state in ("waiting", "running", "failed")
+        return measurement if is_awaited else None
+
+    def latest(self, key: Hashable) -> Measurement | None:
+        """The last one that came to its end, whoever asked for it."""
+        return self._done.get(key)
+
+    def _run(self, measurement: Measurement, work: Work) -> None:
+        measurement.run(work, self._turn)
+        if measurement.state == "done":
+            with self._lock:
+                self._done[measurement.key] = measurement
+                self._done.move_to_end(measurement.key)
+                while len(self._done) > MAX_KEPT:
+                    self._done.popitem(last=False)

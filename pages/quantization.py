@@ -1,0 +1,74 @@
+"""Lab: the same weights on fewer bits."""
+
+import streamlit as st
+
+from inference.charts import precisions as charts
+from inference.distributions import kl_divergence, softmax
+from inference.escaping import markdown_text
+from inference.formatting import mebibytes, milliseconds, number, percent
+from inference.machine import has_bfloat16
+from inference.precisions import PROMPTS, measure
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
+from pages.ui.resources import REAL, is_default_model, open_block, open_precision, scorer_for
+
+OTHERS = ("bfloat16", "int8", "int4")
+NATIVE = {True: "bfloat16 oui", False: "bfloat16 non", None: "bfloat16 inconnu"}
+
+lab = open_lab("quantization")
+scorer = scorer_for(REAL)
+reference = scorer.info.dtype
+names = tuple(name for name in OTHERS if name != reference)
+choice = bet(lab)
+result = None
+if choice:
+    st.markdown(lab.text.part("mesure", count=len(names) + 1, reference=reference))
+    result = measured(lab, reference, lambda: measure(scorer, names, open_precision, open_block), lasts="une minute")
+if result:
+    by_name = {one.name: one for one in result}
+    largest, smallest = result[0], result[-1]
+    changes = 1 - smallest.top1_agreement
+    verdict(lab, choice, lab.text.choices()[0 if changes < 0.05 else 1 if changes < 0.2 else 2])
+    st.markdown(
+        lab.text.part(
+            "conclusion",
+            reference=reference,
+            smallest=smallest.name,
+            largest_bytes=mebibytes(largest.weights_bytes),
+            smallest_bytes=mebibytes(smallest.weights_bytes),
+            largest_decode=milliseconds(largest.decode.median_s),
+            smallest_decode=milliseconds(smallest.decode.median_s),
+            changes=percent(changes),
+            positions=len(smallest.same_favourite),
+            int8_changes=percent(1 - by_name["int8"].top1_agreement),
+        )
+    )
+    chart(lab, "cout", charts.cost_figure(result), charts.precisions_table(result))
+    st.markdown(lab.text.part("comment"))
+    if is_default_model(scorer):
+        st.markdown(lab.text.part("origine", reference=reference))
+
+    st.subheader("La vitesse", anchor=False)
+    chart(lab, "vitesse", charts.speed_figure(result), charts.precisions_table(result))
+    fastest = min(result, key=lambda one: one.decode.median_s)
+    nearest = min(result, key=lambda one: one.decode.median_s / one.floor_s)
+    ratio = number(nearest.decode.median_s / nearest.floor_s, 2)
+    st.markdown(lab.text.part("vitesse", fastest=fastest.name, nearest=nearest.name, ratio=ratio))
+    st.markdown(lab.text.part(NATIVE[has_bfloat16()]))
+
+    st.subheader("Côte à côte", anchor=False)
+    st.markdown(lab.text.part("côte à côte"))
+    with st.container(horizontal=True):
+        prompt = st.selectbox("Texte", PROMPTS, key="exemple", bind="query-params")
+        first = st.selectbox("Précision", list(by_name), index=0, key="precision", bind="query-params")
+        second = st.selectbox("Comparée à", list(by_name), index=len(by_name) - 1, key="comparee", bind="query-params")
+    pair = (first, second)
+    scores = tuple(by_name[name].examples[PROMPTS.index(prompt)] for name in pair)
+    frame = charts.side_by_side_table(pair, scores, scorer.vocabulary.label)
+    chart(lab, "cote_a_cote", charts.side_by_side_figure(pair, frame), frame)
+    probs = [softmax(one.logits) for one in scores]
+    favourites = [markdown_text(scorer.vocabulary.label(int(one.argmax()))) for one in probs]
+    same = f"Le favori est le même, « {favourites[0]} »."
+    other = f"Le favori change : « {favourites[0]} » en {first}, « {favourites[1]} » en {second}."
+    verdict_text = same if favourites[0] == favourites[1] else other
+    st.markdown(lab.text.part("écart", kl=number(kl_divergence(*probs), 4), favourite=verdict_text))
+sources(lab)

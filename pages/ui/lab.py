@@ -1,0 +1,153 @@
+"""What every lab page is made of: a bet, a measurement others can watch, a conclusion, and the table behind each chart."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from inference.errors import UserError
+from inference.escaping import markdown_text
+from inference.formatting import french, number
+from inference.lab_text import LabText, read_lab
+from inference.machine import describe_machine
+from inference.measurement import Laboratory, Measurement, Work
+from pages.ui import session
+from pages.ui.frame import require_frame
+
+REFRESH_S = 0.5
+CHART_BUTTONS = {"modeBarButtons": [["toImage"]], "displaylogo": False}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab page: its name, which is that of its prose file and of its widgets' keys, and its prose."""
+
+    name: str
+    text: LabText
+
+    def key(self, widget: str) -> str:
+        return f"{self.name}_{widget}"
+
+
+@st.cache_resource(show_spinner=False)
+def _laboratory() -> Laboratory:
+    return Laboratory()
+
+
+def open_lab(name: str) -> Lab:
+    """The title of the page and its question; before anything else on the page."""
+    require_frame()
+    lab = Lab(name, read_lab(name))
+    with st.container(key="lab"):
+        st.title(lab.text.title, anchor=False)
+    st.markdown(lab.text.part("question"))
+    return lab
+
+
+def bet(lab: Lab) -> str | None:
+    """What the visitor bets the measurement will say; None until they have, and nothing is shown before."""
+    with st.container(border=True):
+        choice = st.radio(
+            f"**Votre pari.** {lab.text.part('pari')}",
+            lab.text.choices(),
+            index=None,
+            key=lab.key("pari"),
+            persist_state="session",
+        )
+        if choice is None:
+            st.caption(french("Choisissez d’abord : la mesure vient après."))
+    return choice
+
+
+def measured(lab: Lab, settings: Hashable, work: Callable[[], Work], lasts: str) -> Any | None:
+    """The result of a measurement under some settings, made now or kept from an earlier visitor; None while there is none.
+
+    lasts  about how long it takes on two cores, in French.
+    """
+    key = (lab.name, settings)
+    if _laboratory().under_way(key, session.visitor()):
+        _follow(key)
+        return None
+    kept = _laboratory().latest(key)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Mesurer de nouveau" if kept else "Mesurer",
+            type="secondary" if kept else "primary",
+            on_click=_start,
+            args=(key, work),
+            key=lab.key("start"),
+        )
+        if kept:
+            st.caption(french(_provenance(kept)))
+        else:
+            st.caption(french(f"Dure {lasts} et occupe le processeur : pendant ce temps, les autres visiteurs attendent un peu plus."))
+    return kept.result if kept else None
+
+
+def _start(key: Hashable, work: Callable[[], Work]) -> None:
+    try:
+        _laboratory().start(key, work, session.visitor())
+    except UserError as error:
+        st.toast(markdown_text(french(str(error))))
+
+
+@st.fragment(run_every=REFRESH_S)
+def _follow(key: Hashable) -> None:
+    """The measurement under way: its progress and a way out. Once it has ended the whole page is drawn again."""
+    measurement = _laboratory().under_way(key, session.visitor())
+    if measurement is None:
+        st.rerun()
+    if measurement.state == "failed":
+        st.error(markdown_text(french(measurement.error)))
+        st.button("Continuer", on_click=measurement.give_up, args=(session.visitor(),))
+        return
+    progress = measurement.progress
+    st.progress(min(1.0, progress.fraction), french(f"Mesure en cours : {progress.doing}…"))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Arrêter la mesure", on_click=measurement.give_up, args=(session.visitor(),))
+        others = len(measurement.wanted_by) - 1
+        if others > 0:
+            st.caption(french(f"Suivie aussi par {others} autre{'s' if others > 1 else ''} : elle continuera pour eux si vous l’arrêtez."))
+        elif measurement.state == "waiting":
+            st.caption(french("Une autre mesure est en cours : celle-ci commencera ensuite."))
+
+
+def _provenance(measurement: Measurement) -> str:
+    ended = measurement.ended
+    return f"Mesuré le {ended:%d/%m/%Y} à {ended:%H:%M}, en {number(measurement.duration_s, 0)} s, sur {describe_machine()}."
+
+
+def verdict(lab: Lab, bet: str, truth: str) -> None:
+    """Whether the bet was right. `truth` is one of the lab's choices, picked by the measurement."""
+    if bet == truth:
+        st.success(french(f"Pari gagné : {truth}."))
+    else:
+        st.info(french(f"Vous aviez parié « {bet} » ; la mesure dit : {truth}."))
+
+
+def chart(lab: Lab, name: str, figure: go.Figure, frame: pd.DataFrame) -> None:
+    """A chart, and the table and file behind it."""
+    st.plotly_chart(figure, key=lab.key(name), config=CHART_BUTTONS)
+    with st.expander("Le tableau"):
+        table(lab, name, frame)
+
+
+def table(lab: Lab, name: str, frame: pd.DataFrame) -> None:
+    """A table and its file."""
+    decimals = {column: st.column_config.NumberColumn(format="localized") for column in frame.select_dtypes("float")}
+    st.dataframe(frame, hide_index=True, column_config=decimals)
+    st.download_button(
+        "Télécharger (CSV)",
+        lambda: frame.to_csv(index=False),
+        f"{lab.name}_{name}.csv",
+        "text/csv",
+        on_click="ignore",
+        key=lab.key(f"{name}_csv"),
+    )
+
+
+def sources(lab: Lab) -> None:
+    st.caption(f"{french('Source : ')}{lab.text.part('source')}")
