@@ -44,7 +44,7 @@ class DecodeFloor:
 
     @property
     def mbu(self) -> float:
-        """Model bandwidth utilization, in [0, 1]."""
+        """Model bandwidth utilization: 1 at the floor."""
         return mbu(self.weights_bytes, self.decode.median_s, self.bandwidth_bytes_per_s)
 
 

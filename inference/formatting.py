@@ -39,18 +39,19 @@ def count(value: int) -> str:
 def milliseconds(seconds: float) -> str:
     """« 8,53 ms », « 92,4 ms », « 1 840 ms »: three significant digits or more."""
     value = seconds * 1e3
-    return f"{number(value, 2 if value < 10 else 1 if value < 100 else 0)} ms"
+    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{number(value, digits)}{NARROW}ms"
 
 
 def mebibytes(size: float) -> str:
     """« 21,0 Mio » for a number of bytes, 2**20 to a Mio."""
-    return f"{number(size / 2**20, 1 if size < 1000 * 2**20 else 0)} Mio"
+    return f"{number(size / 2**20, 1 if size < 1000 * 2**20 else 0)}{NARROW}Mio"
 
 
 def gigabytes(size: float) -> str:
     """« 140 Go », « 3,35 To », « 0,54 Go » for a number of bytes, 1e9 to a Go."""
     value, unit = (size / 1e12, "To") if size >= 1e12 else (size / 1e9, "Go")
-    return f"{number(value, 2 if value < 10 else 1 if value < 100 else 0)} {unit}"
+    return f"{number(value, 2 if value < 10 else 1 if value < 100 else 0)}{NARROW}{unit}"
 
 
 def french(prose: str) -> str:

@@ -78,21 +78,21 @@ class Measurement:
         """This visitor no longer wants it. It stops at its next step once nobody does."""
         self.wanted_by.discard(visitor)
 
-    def run(self, work: Work, turn: threading.Lock) -> None:
-        """Do the work, when its turn comes."""
+    def run(self, work: Work, turn: threading.Lock) -> str:
+        """Do the work, when its turn comes. Returns the state it ends in; whoever keeps the measurement then sets it."""
         try:
             with turn:
                 self.state = "running"
                 self.duration_s, is_complete = timed(lambda: self._follow(work))
-            self.state = "done" if is_complete else "cancelled"
+            return "done" if is_complete else "cancelled"
         except UserError as error:
-            self.state, self.error = "failed", str(error)
+            self.error = str(error)
         except Exception:
             logging.exception("a measurement failed")
-            self.state, self.error = "failed", "La mesure a échoué. Réessayez ; si cela dure, le journal du serveur dit pourquoi."
+            self.error = "La mesure a échoué. Réessayez ; si cela dure, le journal du serveur dit pourquoi."
         finally:
             self.ended = datetime.now().astimezone()
-            self.finished.set()
+        return "failed"
 
     def _follow(self, work: Work) -> bool:
         """Whether the work came to its end before everyone gave up."""
@@ -113,40 +113,48 @@ class Laboratory:
     def __init__(self):
         self._turn = threading.Lock()
         self._lock = threading.Lock()
-        self._measurements: OrderedDict[Hashable, Measurement] = OrderedDict()
+        self._unfinished: set[Measurement] = set()
+        self._latest: OrderedDict[Hashable, Measurement] = OrderedDict()
         self._done: OrderedDict[Hashable, Measurement] = OrderedDict()
 
     def start(self, key: Hashable, work: Callable[[], Work], visitor: str) -> Measurement:
         """Measure, or join the measurement of the same `key` that is under way. Raises `UserError` when too many are waiting."""
         with self._lock:
-            current = self._measurements.get(key)
-            if current and not current.finished.is_set() and current.wanted_by:
-                current.wanted_by.add(visitor)
-                return current
-            if sum(not other.finished.is_set() for other in self._measurements.values()) >= MAX_WAITING:
+            latest = self._latest.get(key)
+            if latest in self._unfinished and latest.wanted_by:
+                latest.wanted_by.add(visitor)
+                return latest
+            if len(self._unfinished) >= MAX_WAITING:
                 raise UserError("Trop de mesures attendent déjà leur tour. Réessayez dans une minute.")
-            current = self._measurements[key] = Measurement(key, {visitor})
-            self._measurements.move_to_end(key)
-            while len(self._measurements) > MAX_KEPT:
-                self._measurements.popitem(last=False)
-        threading.Thread(target=self._run, args=(current, work()), daemon=True, name=f"measurement-{key}").start()
-        return current
+            measurement, started = Measurement(key, {visitor}), work()
+            self._unfinished.add(measurement)
+            _keep(self._latest, measurement)
+        threading.Thread(target=self._run, args=(measurement, started), daemon=True, name=f"measurement-{key}").start()
+        return measurement
 
     def under_way(self, key: Hashable, visitor: str) -> Measurement | None:
         """The measurement this visitor is waiting for, or that failed while they waited."""
-        measurement = self._measurements.get(key)
-        is_awaited = measurement and visitor in measurement.wanted_by and measurement.state in ("waiting", "running", "failed")
-        return measurement if is_awaited else None
+        latest = self._latest.get(key)
+        is_awaited = latest and visitor in latest.wanted_by and latest.state in ("waiting", "running", "failed")
+        return latest if is_awaited else None
 
     def latest(self, key: Hashable) -> Measurement | None:
         """The last one that came to its end, whoever asked for it."""
         return self._done.get(key)
 
     def _run(self, measurement: Measurement, work: Work) -> None:
-        measurement.run(work, self._turn)
-        if measurement.state == "done":
-            with self._lock:
-                self._done[measurement.key] = measurement
-                self._done.move_to_end(measurement.key)
-                while len(self._done) > MAX_KEPT:
-                    self._done.popitem(last=False)
+        state = measurement.run(work, self._turn)
+        with self._lock:
+            if state == "done":
+                _keep(self._done, measurement)
+            self._unfinished.discard(measurement)
+            measurement.state = state
+        measurement.finished.set()
+
+
+def _keep(measurements: OrderedDict[Hashable, Measurement], measurement: Measurement) -> None:
+    """As the newest of its kind; the oldest goes once there are too many."""
+    measurements[measurement.key] = measurement
+    measurements.move_to_end(measurement.key)
+    while len(measurements) > MAX_KEPT:
+        measurements.popitem(last=False)

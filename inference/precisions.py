@@ -15,6 +15,7 @@ from inference.prefix_cache import PrefixCache
 from inference.records import Scores
 
 PROMPTS = ("Le chat dort sur le", "La capitale de la France est", "Deux et deux font", "Il était une fois")
+DECODE_PROMPT = 16
 DECODE_ROUNDS = 15
 PREFILL_ROUNDS = 3
 PREFILL_TOKENS = 128
@@ -29,7 +30,7 @@ class ReadableModel(Model, Protocol):
 class Precision:
     """One way to store the weights.
 
-    load_s         to load the model and to quantize it; None for the one that was already running.
+    load_s         to store the running model's weights this way; None for the one that was already running.
     decode         one token after a short prompt; `prefill` of 128 tokens. Taken in turn with the other precisions.
     floor_s        of a decode: a reading of `weights_bytes` at the machine's bandwidth.
     kl_nats        (positions,) KL divergence from the reference's next-token distribution, at temperature 1.
@@ -59,53 +60,18 @@ def measure(
     open_block: Callable[[], Callable[[], int]],
 ) -> Work[tuple[Precision, ...]]:
     """The model of `scorer` first, then each of `names`, all in memory at once so that they are timed in turn."""
-    reference = scorer.info.dtype
-    load_s: dict[str, float | None] = {reference: None}
-    others: dict[str, ReadableModel] = {}
+    models: dict[str, ReadableModel] = {scorer.info.dtype: scorer.model}
+    load_s: dict[str, float | None] = {scorer.info.dtype: None}
     for position, name in enumerate(names):
-        yield Progress(0.3 * position / len(names), f"charge les poids en {name}")
-        load_s[name], others[name] = timed(lambda name=name: open_precision(scorer.model, name))
-
-    read = open_block()
-    prompt = prompt_of(PREFILL_TOKENS, scorer.vocabulary.encode)
-    with scorer.model_alone() as model:
-        models = {reference: model, **others}
-        states = {name: model.prefill(prompt[:16]).state for name, model in models.items()}
-    reads_s: list[float] = []
-    decodes_s, prefills_s = ({name: [] for name in models} for _ in range(2))
-    for round_number in range(DECODE_ROUNDS + 1):
-        yield Progress(0.3 + 0.2 * round_number / DECODE_ROUNDS, f"décodage, {round_number} sur {DECODE_ROUNDS}")
-        with scorer.model_alone():
-            read_s, read_bytes = timed(read)
-            for name, model in models.items():
-                seconds, _ = timed(lambda name=name, model=model: model.decode(prompt[16], states[name]))
-                if round_number:  # the first pass after a rest is slower
-                    decodes_s[name].append(seconds)
-        reads_s.append(read_s)
-    for round_number in range(PREFILL_ROUNDS):
-        for name, model in models.items():
-            yield Progress(0.5 + 0.1 * round_number / PREFILL_ROUNDS, f"prefill de {PREFILL_TOKENS} tokens en {name}")
-            with scorer.model_alone():
-                prefills_s[name].append(timed(lambda model=model: model.prefill(prompt))[0])
-
-    kl_nats, same = ({name: [] for name in models} for _ in range(2))
-    passages = read_passages()
-    for position, passage in enumerate(passages):
-        token_ids = scorer.vocabulary.encode(passage)
-        yield Progress(0.6 + 0.4 * position / len(passages), f"lit le texte {position + 1} sur {len(passages)}")
-        with scorer.model_alone() as model:
-            expected = [softmax(row) for row in model.logits_along(token_ids)]
-        for name, model in models.items():
-            found = expected if name == reference else [softmax(row) for row in model.logits_along(token_ids)]
-            kl_nats[name] += [kl_divergence(p, q) for p, q in zip(expected, found, strict=True)]
-            same[name] += [p.argmax() == q.argmax() for p, q in zip(expected, found, strict=True)]
-            yield Progress(0.6 + 0.4 * position / len(passages), f"compare le texte {position + 1} sur {len(passages)} en {name}")
-
+        yield Progress(0.3 * position / len(names), f"range les poids en {name}")
+        load_s[name], models[name] = timed(lambda name=name: open_precision(scorer.model, name))
+    bandwidth_bytes_per_s, decodes_s = yield from _time_decodes(scorer, models, open_block)
+    prefills_s = yield from _time_prefills(scorer, models)
+    kl_nats, same_favourite = yield from _compare(scorer, models)
     with scorer.model_alone():
         examples = {
             name: tuple(model.prefill(scorer.vocabulary.encode(prompt)).scores for prompt in PROMPTS) for name, model in models.items()
         }
-    bandwidth_bytes_per_s = read_bytes / min(reads_s)
     return tuple(
         Precision(
             name=name,
@@ -115,8 +81,60 @@ def measure(
             prefill=Spread.of(prefills_s[name]),
             floor_s=floor_s(model.info.weights_bytes, bandwidth_bytes_per_s),
             kl_nats=np.array(kl_nats[name]),
-            same_favourite=np.array(same[name]),
+            same_favourite=np.array(same_favourite[name]),
             examples=examples[name],
         )
         for name, model in models.items()
     )
+
+
+def _time_decodes(
+    scorer: PrefixCache, models: dict[str, ReadableModel], open_block: Callable[[], Callable[[], int]]
+) -> Work[tuple[float, dict[str, list[float]]]]:
+    """The machine's bandwidth, of the fastest reading, and seconds of each decode by precision."""
+    read = open_block()
+    *prompt, next_id = prompt_of(DECODE_PROMPT + 1, scorer.vocabulary.encode)
+    with scorer.model_alone():
+        states = {name: model.prefill(prompt).state for name, model in models.items()}
+        for name, model in models.items():
+            model.decode(next_id, states[name])  # the first pass after a rest is slower
+    reads_s, decodes_s = [], {name: [] for name in models}
+    for position in range(DECODE_ROUNDS):
+        yield Progress(0.3 + 0.2 * position / DECODE_ROUNDS, f"décodage, {position + 1} sur {DECODE_ROUNDS}")
+        with scorer.model_alone():
+            read_s, read_bytes = timed(read)
+            reads_s.append(read_s)
+            for name, model in models.items():
+                decodes_s[name].append(timed(lambda name=name, model=model: model.decode(next_id, states[name]))[0])
+    return read_bytes / min(reads_s), decodes_s
+
+
+def _time_prefills(scorer: PrefixCache, models: dict[str, ReadableModel]) -> Work[dict[str, list[float]]]:
+    prompt = prompt_of(PREFILL_TOKENS, scorer.vocabulary.encode)
+    prefills_s = {name: [] for name in models}
+    for position in range(PREFILL_ROUNDS):
+        for name, model in models.items():
+            yield Progress(0.5 + 0.1 * position / PREFILL_ROUNDS, f"prefill de {PREFILL_TOKENS} tokens en {name}")
+            with scorer.model_alone():
+                prefills_s[name].append(timed(lambda model=model: model.prefill(prompt))[0])
+    return prefills_s
+
+
+def _compare(scorer: PrefixCache, models: dict[str, ReadableModel]) -> Work[tuple[dict[str, list[float]], dict[str, list[bool]]]]:
+    """KL divergence from the running model, and whether the favourite is the same, at every position of the French passages."""
+    reference, *others = models
+    kl_nats, same_favourite = ({name: [] for name in models} for _ in range(2))
+    passages = read_passages()
+    for position, passage in enumerate(passages):
+        token_ids = scorer.vocabulary.encode(passage)
+        yield Progress(0.6 + 0.4 * position / len(passages), f"lit le texte {position + 1} sur {len(passages)}")
+        with scorer.model_alone():
+            expected = [softmax(row) for row in models[reference].logits_along(token_ids)]
+        kl_nats[reference] += [0.0] * len(expected)  # from itself
+        same_favourite[reference] += [True] * len(expected)
+        for name in others:
+            yield Progress(0.6 + 0.4 * position / len(passages), f"compare le texte {position + 1} sur {len(passages)} en {name}")
+            for p, row in zip(expected, models[name].logits_along(token_ids), strict=True):
+                kl_nats[name].append(kl_divergence(p, softmax(row)))
+                same_favourite[name].append(bool(p.argmax() == row.argmax()))
+    return kl_nats, same_favourite

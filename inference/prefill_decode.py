@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inference.errors import UserError
 from inference.measurement import Progress, Spread, Work, timed
 from inference.models.base import State
 from inference.passages import prompt_of
@@ -61,9 +62,12 @@ class PrefillDecode:
 
 
 def measure(scorer: PrefixCache, lengths: Sequence[int] = LENGTHS, repeats: int = REPEATS, decodes: int = DECODES) -> Work[PrefillDecode]:
-    """Lengths beyond the model's context are left out. The tokens decoded are the model's favourites."""
+    """Lengths beyond the model's context are left out. The tokens decoded are the model's favourites. Raises `UserError`."""
     fitting = [length for length in lengths if length + decodes <= scorer.info.context_length]
-    weight = repeats * sum(fitting) + (COMPARED_TOKENS + 1) * COMPARED_PROMPT  # tokens to prefill: what takes the time
+    compared = min(COMPARED_PROMPT, scorer.info.context_length - COMPARED_TOKENS)
+    if not fitting or compared < 1:
+        raise UserError("Le contexte de ce modèle est trop court pour cette mesure.")
+    weight = repeats * sum(fitting) + (COMPARED_TOKENS + 1) * compared  # tokens to prefill: what takes the time
     done = 0
     _read(scorer, prompt_of(min(fitting), scorer.vocabulary.encode))  # the first pass after a rest is slower
     timings = []
@@ -80,17 +84,17 @@ def measure(scorer: PrefixCache, lengths: Sequence[int] = LENGTHS, repeats: int 
         itl_s, _ = _write(scorer, favourite, state, decodes)
         timings.append(LengthTiming(length, Spread.of(ttft_s), Spread.of(itl_s), cache_bytes))
 
-    prompt = prompt_of(COMPARED_PROMPT, scorer.vocabulary.encode)
+    prompt = prompt_of(compared, scorer.vocabulary.encode)
     yield Progress(done / weight, "la même suite avec cache")
     first_s, (favourite, state) = _read(scorer, prompt)
     itl_s, written = _write(scorer, favourite, state, COMPARED_TOKENS - 1)
     recomputed_s = []
     for tokens in range(COMPARED_TOKENS):
-        done += COMPARED_PROMPT
+        done += compared
         yield Progress(done / weight, f"la même suite sans cache, token {tokens + 1} sur {COMPARED_TOKENS}")
         seconds, _ = _read(scorer, prompt + written[:tokens])
         recomputed_s.append(seconds)
-    return PrefillDecode(tuple(timings), Generation(COMPARED_PROMPT, (first_s, *itl_s), tuple(recomputed_s)))
+    return PrefillDecode(tuple(timings), Generation(compared, (first_s, *itl_s), tuple(recomputed_s)))
 
 
 def _read(scorer: PrefixCache, token_ids: tuple[int, ...], state: State | None = None) -> tuple[float, tuple[int, State]]:

@@ -9,7 +9,7 @@ from inference.formatting import count, decimal, gigabytes, mebibytes, milliseco
 from inference.memory_floor import critical_batch_size, floor_s, read_presets, weights_read_bytes
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
 from pages.ui.markup import ASSETS
-from pages.ui.resources import REAL, open_block, scorer_for
+from pages.ui.resources import REAL, describe_model, open_block, scorer_for
 
 BITS = (16, 8, 4.5, 4)
 presets = read_presets(ASSETS / "hardware.json")
@@ -24,7 +24,7 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure"))
-    result = measured(lab, scorer.info.dtype, lambda: measure(scorer, open_block), lasts="une dizaine de secondes")
+    result = measured(lab, describe_model(scorer), lambda: measure(scorer, open_block), lasts="une dizaine de secondes")
 if result:
     verdict(lab, choice, lab.text.choices()[0 if result.ratio < 1.3 else 1 if result.ratio < 2 else 2])
     st.markdown(

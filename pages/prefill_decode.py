@@ -7,7 +7,7 @@ from inference.formatting import count, mebibytes, milliseconds, number, plural
 from inference.kv_cache import multi_head_bytes
 from inference.prefill_decode import measure
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
-from pages.ui.resources import REAL, scorer_for
+from pages.ui.resources import REAL, describe_model, scorer_for
 
 BET_TOKENS = 512
 
@@ -17,7 +17,7 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure"))
-    result = measured(lab, scorer.info.dtype, lambda: measure(scorer), lasts="une demi-minute")
+    result = measured(lab, describe_model(scorer), lambda: measure(scorer), lasts="une demi-minute")
 if result:
     timings, generation, shape = result.timings, result.generation, scorer.info.architecture
     shortest, longest = timings[0], timings[-1]

@@ -9,7 +9,7 @@ from inference.formatting import mebibytes, milliseconds, number, percent
 from inference.machine import has_bfloat16
 from inference.precisions import PROMPTS, measure
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
-from pages.ui.resources import REAL, is_default_model, open_block, open_precision, scorer_for
+from pages.ui.resources import REAL, describe_model, is_default_model, open_block, open_precision, scorer_for
 
 OTHERS = ("bfloat16", "int8", "int4")
 NATIVE = {True: "bfloat16 oui", False: "bfloat16 non", None: "bfloat16 inconnu"}
@@ -22,7 +22,7 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure", count=len(names) + 1, reference=reference))
-    result = measured(lab, reference, lambda: measure(scorer, names, open_precision, open_block), lasts="une minute")
+    result = measured(lab, describe_model(scorer), lambda: measure(scorer, names, open_precision, open_block), lasts="une minute")
 if result:
     by_name = {one.name: one for one in result}
     largest, smallest = result[0], result[-1]

@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from inference.models import embedded
 from inference.models.base import Forward
-from inference.models.hf import HfModel
 from inference.models.scripted import ScriptedModel
 from inference.prefix_cache import PrefixCache
 
@@ -40,8 +36,14 @@ def scripted() -> ScriptedModel:
 
 
 @pytest.fixture(scope="session")
-def tiny() -> HfModel:
-    """A random Llama that reads bytes, 256 at most: the real interface, in a millisecond."""
+def tiny():
+    """A random Llama that reads bytes, 256 at most: an `HfModel`, in a few milliseconds. Tests without it need not wait for torch."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from inference.models.hf import HfModel
+
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={letter: token_id for token_id, letter in enumerate(letters)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

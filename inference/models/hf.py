@@ -47,7 +47,7 @@ class HfModel:
             eos_ids=frozenset([eos_ids] if isinstance(eos_ids, int) else eos_ids or []),
             hub_id=hub_id or name,
             weights_bytes=weights_bytes(model),
-            architecture=_architecture(config, model.dtype.itemsize),
+            architecture=_architecture(model),
         )
         self.vocabulary = make_vocabulary(tokenizer, config.vocab_size)
 
@@ -83,17 +83,18 @@ def weights_bytes(model: PreTrainedModel) -> int:
     return sum(parameter.nbytes for parameter in model.parameters())
 
 
-def _architecture(config, element_bytes: int) -> Architecture:
-    """What the text configuration of a model says of its layers. Older ones name no key-value heads, no head size, no kinds of layers."""
-    kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
+def _architecture(model: PreTrainedModel) -> Architecture:
+    """What a configuration says of its layers. Older ones name no key-value heads and no head size."""
+    config = model.config.get_text_config()
+    windows = [layer.sliding_window for layer in DynamicCache(config=model.config).layers if layer.is_sliding]
     return Architecture(
         layers=config.num_hidden_layers,
-        sliding_layers=kinds.count("sliding_attention"),
-        window=getattr(config, "sliding_window", None) or config.max_position_embeddings,
+        sliding_layers=len(windows),
+        window=windows[0] if windows else config.max_position_embeddings,
         query_heads=config.num_attention_heads,
         kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
         head_size=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
-        element_bytes=element_bytes,
+        element_bytes=model.dtype.itemsize,
     )
 
 

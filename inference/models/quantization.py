@@ -62,34 +62,38 @@ class Int4Linear(nn.Module):
 
 
 def open_precision(model: HfModel, precision: str) -> HfModel:
-    """The same model with fewer bits per weight: its file is read again, in bfloat16, then quantized. Raises `UserError`."""
+    """The same model with fewer bits per weight: a copy of its weights in bfloat16, then quantized.
+
+    Raises `UserError` for an architecture whose embeddings or output cannot be told apart.
+    """
+    network = model.model
     try:
-        weights = type(model.model).from_pretrained(model.model.name_or_path, dtype=torch.bfloat16, local_files_only=True).eval()
+        copied = type(network).from_pretrained(None, config=network.config, state_dict=network.state_dict(), dtype=torch.bfloat16).eval()
         if BITS[precision] < 16:
-            quantize(weights, BITS[precision])
-    except (OSError, ValueError, RuntimeError, AttributeError) as error:
-        raise UserError(f"Les poids du modèle « {model.info.name} » ne se laissent pas relire en {precision}.") from error
+            quantize(copied, BITS[precision])
+    except (ValueError, RuntimeError, AttributeError) as error:
+        raise UserError(f"Les poids du modèle « {model.info.name} » ne se laissent pas ranger en {precision}.") from error
     other = copy.copy(model)
-    other.model = weights
-    shape = replace(model.info.architecture, element_bytes=weights.dtype.itemsize)
-    other.info = replace(model.info, dtype=precision, weights_bytes=weights_bytes(weights), architecture=shape)
+    other.model = copied
+    shape = replace(model.info.architecture, element_bytes=copied.dtype.itemsize)
+    other.info = replace(model.info, dtype=precision, weights_bytes=weights_bytes(copied), architecture=shape)
     return other
 
 
 def quantize(model: PreTrainedModel, bits: int) -> None:
     """Put 8- or 4-bit weights in the place of every linear layer's, and of the embedding table when it also scores the tokens.
 
-    In place, on a bfloat16 model. Raises ValueError for another dtype or number of bits.
+    Layers with a bias, and those that are no `nn.Linear`, keep theirs. In place, on a bfloat16 model. Raises ValueError for another dtype
+    or number of bits.
     """
     if model.dtype != torch.bfloat16 or bits not in (4, 8):
         raise ValueError(f"8 or 4 bits on a bfloat16 model, not {bits} on {model.dtype}")
     head, table = model.get_output_embeddings(), model.get_input_embeddings()
-    if head.weight is table.weight:
-        weight, scale = int8_parameters(table.weight)
-        model.set_input_embeddings(Int8Embedding(weight, scale, float(getattr(table, "embed_scale", 1.0))))
+    if head.bias is None:
+        weight, scale = int8_parameters(head.weight)
+        if head.weight is table.weight:
+            model.set_input_embeddings(Int8Embedding(weight, scale, float(getattr(table, "embed_scale", 1.0))))
         model.set_output_embeddings(Int8Linear(weight, scale))
-    else:
-        model.set_output_embeddings(Int8Linear(*int8_parameters(head.weight)))
     make: Callable[[torch.Tensor], nn.Module] = Int4Linear if bits == 4 else lambda weight: Int8Linear(*int8_parameters(weight))
     decoder = model.get_decoder()
     for name, layer in list(decoder.named_modules()):
@@ -103,7 +107,7 @@ def int8_parameters(weight: torch.Tensor) -> tuple[nn.Parameter, nn.Parameter]:
     scales = torch.empty(len(weight), dtype=weight.dtype)
     for start in range(0, len(weight), TABLE_ROWS):
         rows = weight.detach()[start : start + TABLE_ROWS].float()
-        scale = rows.abs().amax(dim=1).clamp(min=1e-12) / 127
+        scale = (rows.abs().amax(dim=1).clamp(min=1e-12) / 127).to(weight.dtype)
         codes[start : start + TABLE_ROWS] = (rows / scale[:, None]).round().clamp(-127, 127).to(torch.int8)
         scales[start : start + TABLE_ROWS] = scale
     return _constant(codes), _constant(scales)

@@ -62,10 +62,11 @@ def bet(lab: Lab) -> str | None:
     return choice
 
 
-def measured(lab: Lab, settings: Hashable, work: Callable[[], Work], lasts: str) -> Any | None:
+def measured(lab: Lab, settings: str, work: Callable[[], Work], lasts: str) -> Any | None:
     """The result of a measurement under some settings, made now or kept from an earlier visitor; None while there is none.
 
-    lasts  about how long it takes on two cores, in French.
+    settings  what the result depends on, in French.
+    lasts     about how long it takes on two cores, in French.
     """
     key = (lab.name, settings)
     if _laboratory().under_way(key, session.visitor()):
@@ -81,7 +82,7 @@ def measured(lab: Lab, settings: Hashable, work: Callable[[], Work], lasts: str)
             key=lab.key("start"),
         )
         if kept:
-            st.caption(french(_provenance(kept)))
+            st.caption(markdown_text(french(_provenance(kept, settings))))
         else:
             st.caption(french(f"Dure {lasts} et occupe le processeur : pendant ce temps, les autres visiteurs attendent un peu plus."))
     return kept.result if kept else None
@@ -115,9 +116,9 @@ def _follow(key: Hashable) -> None:
             st.caption(french("Une autre mesure est en cours : celle-ci commencera ensuite."))
 
 
-def _provenance(measurement: Measurement) -> str:
+def _provenance(measurement: Measurement, settings: str) -> str:
     ended = measurement.ended
-    return f"Mesuré le {ended:%d/%m/%Y} à {ended:%H:%M}, en {number(measurement.duration_s, 0)} s, sur {describe_machine()}."
+    return f"Mesuré le {ended:%d/%m/%Y} à {ended:%H:%M}, en {number(measurement.duration_s, 0)} s, {settings}, sur {describe_machine()}."
 
 
 def verdict(lab: Lab, bet: str, truth: str) -> None:

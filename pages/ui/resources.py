@@ -96,6 +96,11 @@ def scorer_for(source: str) -> PrefixCache:
     return _illustrative() if source == ILLUSTRATIVE else _wait(_loading())
 
 
+def describe_model(scorer: PrefixCache) -> str:
+    """« Gemma 3 270M en float32 »: what a measurement was made with."""
+    return f"{scorer.info.name} en {scorer.info.dtype}"
+
+
 def open_block() -> Callable[[], int]:
     """What reads a block of this machine's memory; see `inference.models.bandwidth`."""
     from inference.models import bandwidth

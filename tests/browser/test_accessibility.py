@@ -1,16 +1,15 @@
-"""Axe, the accessibility checker, on the whole page in each of its states, Streamlit's own elements included."""
+"""Axe, the accessibility checker, on the whole page in each of its states, Streamlit's own elements included (see `axe.py`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
 from inference.formatting import french
+from tests.browser.axe import violations
 from tests.browser.conftest import watched_page
 
-REFUSED = ("serious", "critical")
 PHONE = {"width": 390, "height": 844}
 LONG_PROMPT = "Le chat dort sur le canapé du salon. " * 12
 
@@ -97,19 +96,6 @@ STATES = {
     "search": State(act=open_search),
     "table and files": State(act=open_table),
 }
-
-
-def violations(page: Page) -> list[str]:
-    """What axe refuses, one line an element: how bad, which rule, where, and why."""
-    page.evaluate(AXE_SCRIPT)
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert len(found["passes"]) > 20, "axe has looked at next to nothing"
-    return [
-        f"{rule['impact']}: {rule['id']}, {node['target']}: {node['failureSummary']}"
-        for rule in found["violations"]
-        for node in rule["nodes"]
-        if rule["impact"] in REFUSED
-    ]
 
 
 @pytest.mark.parametrize("name", STATES)

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from inference.formatting import french
 from inference.lab_text import read_lab
+from tests.browser.axe import violations
 from tests.browser.conftest import watched_page
 
 LABS = {
@@ -102,9 +103,9 @@ def test_the_memory_floor_to_the_end_and_its_calculator(page):
     assert len(rounds["tour"]) == 25
     assert min(floats(rounds["décodage (ms)"])) > 0
     conclusion = page.get_by_text("La mémoire a débité").inner_text()
-    ratio = float(re.search(r"soit ([\d,]+) fois le plancher", conclusion)[1].replace(",", "."))
-    bandwidth = float(re.search(r"débité ([\d,]+) Go/s", conclusion)[1].replace(",", "."))
-    floor_ms = float(re.search(r"une fois prend ([\d,]+) ms", conclusion)[1].replace(",", "."))
+    ratio = float(re.search(r"soit ([\d,]+)\sfois le plancher", conclusion)[1].replace(",", "."))
+    bandwidth = float(re.search(r"débité ([\d,]+)\sGo/s", conclusion)[1].replace(",", "."))
+    floor_ms = float(re.search(r"une fois prend ([\d,]+)\sms", conclusion)[1].replace(",", "."))
     assert ratio > 0.9, "nothing decodes faster than memory is read"
     assert bandwidth == pytest.approx(max(floats(rounds["débit (Go/s)"])), abs=0.06)
     assert floor_ms == pytest.approx(1072.392704 / bandwidth, rel=0.01)
@@ -188,6 +189,17 @@ def test_two_visitors_share_a_measurement_and_one_leaves(browser, server):
         other.get_by_role("link", name="Un token à la fois").click()
         other.get_by_role("button", name="Token suivant").click()
         expect(other.locator(".chip.written")).to_have_count(1)
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("name", LABS)
+def test_axe_finds_no_serious_violation_in_a_lab(browser, server, name, colours):
+    with watched_page(browser, server, color_scheme=colours, reduced_motion="reduce") as page:
+        open_lab(page, name)
+        make_bet(page, name)
+        expect(page.get_by_text("Source")).to_be_visible(timeout=60_000)
+        expect(page.locator("[data-testid=stApp]")).to_have_attribute("data-test-script-state", "notRunning")
+        assert violations(page) == []
 
 
 @pytest.mark.parametrize("name", LABS)

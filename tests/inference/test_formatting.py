@@ -116,17 +116,17 @@ def test_our_prose_gets_narrow_spaces_that_do_not_break():
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
-        (0.00853, "8,53 ms"),
-        (0.001, "1,00 ms"),
-        (0.00999, "9,99 ms"),
-        (0.01, "10,0 ms"),
-        (0.0924, "92,4 ms"),
-        (0.09994, "99,9 ms"),
-        (0.1, "100 ms"),
-        (0.9, "900 ms"),
-        (1.84, f"1{SPACE}840 ms"),
-        (0.0001491, "0,149 ms"),
-        (0.0000405, "0,0405 ms"),
+        (0.00853, "8,53\u202fms"),
+        (0.001, "1,00\u202fms"),
+        (0.00999, "9,99\u202fms"),
+        (0.01, "10,0\u202fms"),
+        (0.0924, "92,4\u202fms"),
+        (0.09994, "99,9\u202fms"),
+        (0.1, "100\u202fms"),
+        (0.9, "900\u202fms"),
+        (1.84, f"1{SPACE}840\u202fms"),
+        (0.0001491, "0,149\u202fms"),
+        (0.0000405, "0,0405\u202fms"),
     ],
 )
 def test_milliseconds_have_three_digits_that_count(seconds, shown):
@@ -135,20 +135,20 @@ def test_milliseconds_have_three_digits_that_count(seconds, shown):
 
 @given(st.floats(1e-3, 1e3))
 def test_milliseconds_are_right_to_half_a_percent(seconds):
-    shown = float(milliseconds(seconds).removesuffix(" ms").replace(SPACE, "").replace(",", ".")) / 1e3
+    shown = float(milliseconds(seconds).removesuffix("\u202fms").replace(SPACE, "").replace(",", ".")) / 1e3
     assert shown == pytest.approx(seconds, rel=0.00501)
 
 
 @pytest.mark.parametrize(
     ("size", "shown"),
     [
-        (0, "0,0 Mio"),
-        (2**20, "1,0 Mio"),
-        (21 * 2**20, "21,0 Mio"),
-        (1.25 * 2**20 + 1, "1,3 Mio"),
-        (999.9 * 2**20, "999,9 Mio"),
-        (1000 * 2**20, f"1{SPACE}000 Mio"),
-        (2**30, f"1{SPACE}024 Mio"),
+        (0, "0,0\u202fMio"),
+        (2**20, "1,0\u202fMio"),
+        (21 * 2**20, "21,0\u202fMio"),
+        (1.25 * 2**20 + 1, "1,3\u202fMio"),
+        (999.9 * 2**20, "999,9\u202fMio"),
+        (1000 * 2**20, f"1{SPACE}000\u202fMio"),
+        (2**30, f"1{SPACE}024\u202fMio"),
     ],
 )
 def test_mebibytes(size, shown):
@@ -158,13 +158,13 @@ def test_mebibytes(size, shown):
 @pytest.mark.parametrize(
     ("size", "shown"),
     [
-        (140e9, "140 Go"),
-        (0.54e9, "0,54 Go"),
-        (4.5e9, "4,50 Go"),
-        (17.1e9, "17,1 Go"),
-        (999e9, "999 Go"),
-        (1e12, "1,00 To"),
-        (3.35e12, "3,35 To"),
+        (140e9, "140\u202fGo"),
+        (0.54e9, "0,54\u202fGo"),
+        (4.5e9, "4,50\u202fGo"),
+        (17.1e9, "17,1\u202fGo"),
+        (999e9, "999\u202fGo"),
+        (1e12, "1,00\u202fTo"),
+        (3.35e12, "3,35\u202fTo"),
     ],
 )
 def test_gigabytes(size, shown):

@@ -1,4 +1,4 @@
-"""Fewer bits per weight: the packed products against ordinary ones on the same values, and whole networks against their unpacked weights."""
+"""Fewer bits per weight: packed products against ordinary ones on the same values, whole networks against their weights unpacked."""
 
 import copy
 import math
@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer, models
 from torch import nn
 from torch.nn.functional import linear
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from inference.errors import UserError
@@ -21,11 +21,11 @@ from inference.models.quantization import Int4Linear, Int8Embedding, Int8Linear,
 from tests.conftest import PROMPT
 
 ROUNDING = 2**-8
-"""What one rounding to bfloat16, which has 8 significant bits, does to a number, at most, relative to it."""
+"""What one rounding to bfloat16, of 8 significant bits, does at most, relative to the number. 8-bit products show 0.99 of it."""
 EXACT = 1e-5
 """Of the largest number of a float32 computation."""
-NETWORK = 0.03
-"""Of the largest logit: a tiny network with bfloat16 activations against the same weights in float32."""
+NETWORK = 0.04
+"""Of the largest logit: bfloat16 activations against float32 ones, or two orders of the same sums. Seen: 0.026, as without quantizing."""
 
 SHAPES = [(16, 32), (96, 64), (256, 640)]
 ROWS = [(1,), (2,), (3, 5), (1, 37), (128,)]
@@ -170,7 +170,7 @@ def test_a_4_bit_product_is_the_product_with_weights_that_4_bits_can_hold(shape,
 @pytest.mark.parametrize("rows", ROWS, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_4_bit_product_is_the_product_with_the_unpacked_weights(shape, rows):
-    """Any weights: the step and the middle of each group are rounded too, so errors add up along a row."""
+    """Any weights: the step and the middle of each group are rounded too, so errors add up along a row. Seen: 1.4 roundings."""
     weight, x = random(*shape), random(*rows, shape[1])
     expected = linear(x.double(), unpacked_4(weight))
     result = Int4Linear(weight)(x)
@@ -339,6 +339,11 @@ def saved(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def original(saved) -> HfModel:
+    return load_pretrained(str(saved), None, "float32")
+
+
 @pytest.fixture
 def folder(saved, tmp_path):
     """A copy of it, to spoil."""
@@ -346,8 +351,7 @@ def folder(saved, tmp_path):
 
 
 @pytest.mark.parametrize("precision", OPENED)
-def test_a_model_opened_again_says_what_it_is(saved, precision):
-    original = load_pretrained(str(saved), None, "float32")
+def test_a_model_opened_again_says_what_it_is(original, precision):
     info, architecture = original.info, original.info.architecture
     other = open_precision(original, precision)
     assert isinstance(other, HfModel) and other.vocabulary is original.vocabulary
@@ -359,9 +363,9 @@ def test_a_model_opened_again_says_what_it_is(saved, precision):
 
 
 @pytest.mark.parametrize("precision", OPENED)
-def test_reading_on_is_reading_again_whatever_the_precision(saved, precision):
-    """The window of 4 tokens included."""
-    other = open_precision(load_pretrained(str(saved), None, "float32"), precision)
+def test_reading_on_is_reading_again_whatever_the_precision(original, precision):
+    """Past the window of 4 tokens as well."""
+    other = open_precision(original, precision)
     forward = other.prefill(TOKENS[:3])
     for length in range(4, len(TOKENS) + 1):
         forward = other.decode(TOKENS[length - 1], forward.state)
@@ -371,54 +375,24 @@ def test_reading_on_is_reading_again_whatever_the_precision(saved, precision):
     assert_near(forward.scores.logits, along[-1])
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.unlink(),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"not safetensors at all"),
-        lambda path: path.write_bytes(path.read_bytes()[:-1000]),
-    ],
-    ids=["gone", "empty", "something else", "cut short"],
-)
-def test_weights_that_cannot_be_read_again_are_an_error_in_french(folder, spoil):
-    model = load_pretrained(str(folder), None, "float32")
-    expected = model.prefill(TOKENS).scores.logits
-    replacement = folder / "replacement"  # the file that is open keeps its content
-    shutil.copy(folder / "model.safetensors", replacement)
-    replacement.replace(folder / "model.safetensors")
-    spoil(folder / "model.safetensors")
-    with pytest.raises(UserError, match="Les poids du modèle « minuscule » ne se laissent pas relire en int8"):
-        open_precision(model, "int8")
-    assert np.array_equal(model.prefill(TOKENS).scores.logits, expected)
-
-
-def test_a_model_that_came_from_no_file_is_an_error_in_french(no_hub, saved):
-    model = HfModel(tiny("llama"), AutoTokenizer.from_pretrained(saved), "sans fichier", "")
-    with pytest.raises(UserError, match="Les poids du modèle « sans fichier »"):
-        open_precision(model, "int8")
-
-
 def test_a_network_that_4_bits_do_not_fit_is_an_error_in_french(tmp_path):
     save(tiny("llama", intermediate_size=80), tmp_path / "large")
     model = load_pretrained(str(tmp_path / "large"), None, "float32")
     assert open_precision(model, "int8").info.dtype == "int8"
-    with pytest.raises(UserError, match="ne se laissent pas relire en int4"):
+    with pytest.raises(UserError, match="ne se laissent pas ranger en int4"):
         open_precision(model, "int4")
 
 
-def test_the_revision_that_is_running_is_the_one_read_again(no_hub):
-    """Two revisions of a hub model, as the hub's own cache lays them out."""
-    repository = no_hub / "models--personne--modele"
-    for revision, commit, seed_shift in (("main", "a" * 40, 0.0), ("v2", "b" * 40, 1.0)):
-        network = tiny("llama")
-        with torch.no_grad():
-            network.get_output_embeddings().weight += seed_shift
+def test_the_revision_that_is_running_is_the_one_opened_again(no_hub):
+    """Two revisions of a hub model, as the hub's own cache lays them out; one says the opposite of the other."""
+    repository, network = no_hub / "models--personne--modele", tiny("llama")
+    for revision, commit in (("v2", "b" * 40), ("main", "a" * 40)):
         save(network, repository / "snapshots" / commit)
         (repository / "refs").mkdir(exist_ok=True)
         (repository / "refs" / revision).write_text(commit)
+        with torch.no_grad():
+            network.get_output_embeddings().weight.neg_()
     model = load_pretrained("personne/modele", "v2", "float32")
-    assert model.info.revision == "b" * 40
     assert_near(open_precision(model, "bfloat16").logits_along(TOKENS), model.logits_along(TOKENS))
 
 
@@ -448,21 +422,14 @@ def test_the_real_table_serves_twice_and_is_stored_once(opened):
         assert not any(isinstance(module, (nn.Linear, nn.Embedding)) for module in network.modules())
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_the_real_model_still_says_where_the_cat_sleeps(opened, precision):
-    other = opened[precision]
-    logits = other.prefill(other.vocabulary.encode(PROMPT)).scores.logits
-    assert other.vocabulary.label(int(logits.argmax())) == "␣lit"
-
-
 @pytest.mark.parametrize("precision", OPENED)
-def test_the_real_model_reads_on_as_it_reads_again(opened, precision):
+def test_the_real_model_reads_on_as_it_reads_again_and_says_where_the_cat_sleeps(opened, precision):
     other = opened[precision]
     token_ids = other.vocabulary.encode(PROMPT)
-    forward = other.prefill(token_ids[:1])
-    for token_id in token_ids[1:]:
-        forward = other.decode(token_id, forward.state)
-    assert_near(forward.scores.logits, other.prefill(token_ids).scores.logits)
+    logits = other.prefill(token_ids).scores.logits
+    assert_near(other.decode(token_ids[-1], other.prefill(token_ids[:-1]).state).scores.logits, logits)
+    if precision != "int4":
+        assert other.vocabulary.label(int(logits.argmax())) == "␣lit"
 
 
 def test_the_real_model_is_left_as_it_was(model, opened, before):
