@@ -81,5 +81,5 @@ st.markdown(
 st.markdown(lab.text.part("banc"))
 if st.button("Ouvrir ce texte dans le banc", type="primary"):
     open_in_bench(text)
-    st.switch_page("pages/home.py")
+    st.switch_page("pages/home.py", query_params={})  # None would clear the address, which Streamlit refuses while widgets hold it
 sources(lab)

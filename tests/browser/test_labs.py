@@ -18,14 +18,15 @@ LABS = {
     "quantization": "Quantification",
 }
 MEASURE_MS = 300_000
-PHONE = {"width": 390, "height": 844}
+ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Mobile Safari/537.36"
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "user_agent": ANDROID}
 
 
 def open_lab(page: Page, name: str) -> None:
     """From the home page, by the menu."""
     page.goto("/")
     page.get_by_role("button", name="Laboratoires").click()
-    page.get_by_role("link", name=LABS[name]).click()
+    page.get_by_role("menuitem", name=LABS[name]).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(read_lab(name).title)
 
 
@@ -42,7 +43,12 @@ def start(page: Page) -> None:
 
 def wait_for_result(page: Page) -> None:
     expect(page.get_by_text("Mesuré le")).to_be_visible(timeout=MEASURE_MS)
+    wait_for_rest(page)
     expect(page.get_by_text(re.compile("^(Pari gagné|Vous aviez parié)"))).to_be_visible()
+
+
+def wait_for_rest(page: Page) -> None:
+    expect(page.locator("[data-testid=stApp]")).to_have_attribute("data-test-script-state", "notRunning")
 
 
 def read_csv(page: Page, position: int) -> dict[str, list[str]]:
@@ -145,6 +151,7 @@ def test_the_forward_pass_to_the_bench(page):
     open_lab(page, "forward_pass")
     make_bet(page, "forward_pass")
     expect(page.get_by_text(re.compile("^(Pari gagné|Vous aviez parié)"))).to_be_visible(timeout=60_000)
+    wait_for_rest(page)
     lens = read_csv(page, 1)
     assert len(lens["couche"]) == 19
     assert lens["rang du favori final"][-1] == "1"
@@ -186,7 +193,7 @@ def test_two_visitors_share_a_measurement_and_one_leaves(browser, server):
         other.get_by_role("button", name="Arrêter la mesure").click()
         expect(other.get_by_role("progressbar")).to_have_count(0)
         other.get_by_role("button", name="Écrire").click()  # and the bench answers
-        other.get_by_role("link", name="Un token à la fois").click()
+        other.get_by_role("menuitem", name="Un token à la fois").click()
         other.get_by_role("button", name="Token suivant").click()
         expect(other.locator(".chip.written")).to_have_count(1)
 
@@ -198,13 +205,13 @@ def test_axe_finds_no_serious_violation_in_a_lab(browser, server, name, colours)
         open_lab(page, name)
         make_bet(page, name)
         expect(page.get_by_text("Source")).to_be_visible(timeout=60_000)
-        expect(page.locator("[data-testid=stApp]")).to_have_attribute("data-test-script-state", "notRunning")
+        wait_for_rest(page)
         assert violations(page) == []
 
 
 @pytest.mark.parametrize("name", LABS)
 def test_a_lab_fits_a_phone(browser, server, name):
-    with watched_page(browser, server, viewport=PHONE) as page:
+    with watched_page(browser, server, **PHONE) as page:
         page.goto("/")
         page.get_by_test_id("stExpandSidebarButton").click()
         page.get_by_role("link", name=LABS[name]).click()
@@ -212,4 +219,4 @@ def test_a_lab_fits_a_phone(browser, server, name):
         make_bet(page, name)
         expect(page.get_by_text("Source")).to_be_visible(timeout=60_000)
         width = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-        assert width <= PHONE["width"]
+        assert width <= PHONE["viewport"]["width"]
