@@ -33,6 +33,7 @@ try:
         passage = inspect(scorer, token_ids, len(token_ids) - 1)
 except UserError as error:
     st.error(markdown_text(french(str(error))))
+    sources(lab)
     st.stop()
 depth = len(passage.lens) - 1
 
@@ -65,7 +66,7 @@ chart(lab, "attention", attention, charts.attention_table(passage, layer - 1, he
 st.subheader("Ce que chaque couche répondrait", anchor=False)
 st.markdown(lab.text.part("lentille"))
 settled = settles_at(passage.lens)
-verdict(lab, choice, lab.text.choices()[min(2, 3 * settled // (depth + 1))])
+verdict(choice, lab.text.choices()[min(2, 3 * settled // (depth + 1))])
 chart(lab, "lentille", charts.lens_figure(passage, label), charts.lens_table(passage, label))
 st.plotly_chart(charts.rank_figure(passage), key=lab.key("rang"))
 st.markdown(

@@ -26,7 +26,7 @@ if choice:
     st.markdown(lab.text.part("mesure"))
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, open_block), lasts="une dizaine de secondes")
 if result:
-    verdict(lab, choice, lab.text.choices()[0 if result.ratio < 1.3 else 1 if result.ratio < 2 else 2])
+    verdict(choice, lab.text.choices()[0 if result.ratio < 1.3 else 1 if result.ratio < 2 else 2])
     st.markdown(
         lab.text.part(
             "conclusion",

@@ -23,7 +23,7 @@ if result:
     shortest, longest = timings[0], timings[-1]
     asked = next((timing for timing in timings if timing.tokens == BET_TOKENS), longest)
     equivalent = asked.ttft.median_s / asked.itl.median_s
-    verdict(lab, choice, lab.text.choices()[0 if equivalent > 250 else 1 if equivalent > 35 else 2])
+    verdict(choice, lab.text.choices()[0 if equivalent > 250 else 1 if equivalent > 35 else 2])
     st.markdown(
         lab.text.part(
             "conclusion",

@@ -10,7 +10,8 @@ from inference.escaping import html_text
 from inference.formatting import count, percent
 from inference.forward_pass import ForwardPass
 
-BLUES = [[0, "rgba(47, 111, 222, 0.02)"], [1, MEASURED]]
+BLUES = [[0, "#eef3fc"], [1, MEASURED]]
+"""Opaque, so that the text on a cell contrasts with it on a dark page too."""
 
 
 def tokens_table(passage: ForwardPass, label: Callable[[int], str]) -> pd.DataFrame:
@@ -58,12 +59,13 @@ def attention_figure(passage: ForwardPass, layer: int, head: int, label: Callabl
                 "texttemplate": "%{text}" if len(names) <= 12 else "",
                 "hoverongaps": False,
                 "hovertemplate": "%{y} regarde %{x} : %{text}<extra></extra>",
-                "colorbar": {"tickformat": ".0%", "thickness": 12},
+                "textfont": {"size": 12},
+                "showscale": False,
             }
         ],
         layout={
             "height": max(320, 26 * len(names) + 120),
-            "xaxis": {"title": {"text": "regardé"}, "side": "top", "fixedrange": True, "tickangle": -40 if len(names) > 8 else 0},
+            "xaxis": {"title": {"text": "regardé"}, "side": "top", "fixedrange": True, "tickangle": -40},
             "yaxis": {"title": {"text": "lecteur"}, "autorange": "reversed", "fixedrange": True},
             "margin": {"l": 10, "r": 10, "t": 60, "b": 10},
         },
@@ -120,7 +122,8 @@ def lens_figure(passage: ForwardPass, label: Callable[[int], str]) -> go.Figure:
                 "customdata": [[percent(prob) for prob in reading.top_probs] for reading in passage.lens],
                 "texttemplate": "%{text}",
                 "hovertemplate": "couche %{y}, %{x} : %{text}, %{customdata}<extra></extra>",
-                "colorbar": {"tickformat": ".0%", "thickness": 12},
+                "textfont": {"size": 12},
+                "showscale": False,
             }
         ],
         layout={
@@ -164,7 +167,7 @@ def rank_figure(passage: ForwardPass) -> go.Figure:
         layout={
             "height": 260,
             "showlegend": False,
-            "xaxis": {"title": {"text": "couche (0 : l’entrée)"}, "dtick": 1, "fixedrange": True},
+            "xaxis": {"title": {"text": "couche (0 : l’entrée)"}, "dtick": 2, "range": [-0.5, len(ranks) - 0.5], "fixedrange": True},
             "yaxis": {
                 "type": "log",
                 "autorange": "reversed",

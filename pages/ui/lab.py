@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from inference.errors import UserError
-from inference.escaping import markdown_text
+from inference.escaping import csv_text, markdown_text
 from inference.formatting import french, number
 from inference.lab_text import LabText, read_lab
 from inference.machine import describe_machine
@@ -121,7 +121,7 @@ def _provenance(measurement: Measurement, settings: str) -> str:
     return f"Mesuré le {ended:%d/%m/%Y} à {ended:%H:%M}, en {number(measurement.duration_s, 0)} s, {settings}, sur {describe_machine()}."
 
 
-def verdict(lab: Lab, bet: str, truth: str) -> None:
+def verdict(bet: str, truth: str) -> None:
     """Whether the bet was right. `truth` is one of the lab's choices, picked by the measurement."""
     if bet == truth:
         st.success(french(f"Pari gagné : {truth}."))
@@ -142,12 +142,18 @@ def table(lab: Lab, name: str, frame: pd.DataFrame) -> None:
     st.dataframe(frame, hide_index=True, column_config=decimals)
     st.download_button(
         "Télécharger (CSV)",
-        lambda: frame.to_csv(index=False),
+        lambda: _csv(frame),
         f"{lab.name}_{name}.csv",
         "text/csv",
         on_click="ignore",
         key=lab.key(f"{name}_csv"),
     )
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    """Texts, tokens above all, never read as formulas by a spreadsheet."""
+    texts = frame.select_dtypes(exclude="number")
+    return frame.assign(**{column: texts[column].map(lambda cell: csv_text(str(cell))) for column in texts}).to_csv(index=False)
 
 
 def sources(lab: Lab) -> None:
