@@ -13,6 +13,10 @@ MAX_TOKENS = 64
 """Longest text that is followed: attention makes n × n cells per head, and a screen shows no more of them."""
 
 
+MAX_TOKEN_CHARACTERS = 64
+"""Longer than any token of the vocabularies we know."""
+
+
 @dataclass(frozen=True)
 class Neighbours:
     """The other rows of the embedding table that point most nearly where a token's own does, by decreasing cosine, in [-1, 1].
@@ -84,6 +88,13 @@ def settles_at(lens: tuple[Reading, ...]) -> int:
     """The first layer from which the favourite is ahead and stays so; 0 for the embedding."""
     behind = [layer for layer, reading in enumerate(lens) if reading.favourite_rank > 1]
     return behind[-1] + 1 if behind else 0
+
+
+def checked_text(text: str) -> str:
+    """No more of a text than is needed to see that it is too long. Raises `UserError` when there is nothing in it."""
+    if not text.strip():
+        raise UserError("Écrivez un texte à suivre.")
+    return text[: MAX_TOKENS * MAX_TOKEN_CHARACTERS]
 
 
 def check_length(length: int) -> None:

@@ -18,6 +18,8 @@ from inference.errors import UserError
 
 MAX_KEPT = 64
 MAX_WAITING = 8
+STEADY = 2
+"""A median this many times the shortest timing says more of the machine's other work than of what was timed."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Spread:
         if not seconds:
             raise ValueError("nothing was timed")
         return cls(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the machine did little else meanwhile: its slowness, when it comes, comes in threes and tens."""
+        return self.median_s < STEADY * self.low_s
 
 
 def timed(function: Callable[[], Result]) -> tuple[float, Result]:

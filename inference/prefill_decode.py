@@ -79,7 +79,7 @@ def measure(scorer: PrefixCache, lengths: Sequence[int] = LENGTHS, repeats: int 
             seconds, (favourite, state) = _read(scorer, prompt)
             ttft_s.append(seconds)
             done += length
-        yield Progress(done / weight, f"decode après {length} tokens")
+        yield Progress(done / weight, f"décodage après {length} tokens")
         cache_bytes = state.nbytes
         itl_s, _ = _write(scorer, favourite, state, decodes)
         timings.append(LengthTiming(length, Spread.of(ttft_s), Spread.of(itl_s), cache_bytes))

@@ -6,7 +6,7 @@ from inference.charts import forward_pass as charts
 from inference.errors import UserError
 from inference.escaping import markdown_text
 from inference.formatting import count, french, number, percent, plural
-from inference.forward_pass import settles_at
+from inference.forward_pass import checked_text, settles_at
 from pages.ui.lab import bet, chart, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, inspect, scorer_for
 from pages.ui.session import open_in_bench
@@ -16,7 +16,7 @@ KINDS = {"sliding": "glissante", "full": "pleine"}
 
 lab = open_lab("forward_pass")
 scorer = scorer_for(REAL)
-text = st.text_input("Texte à suivre", DEFAULT_TEXT, key="texte", max_chars=400, bind="query-params", persist_state="session")
+text = st.text_input("Texte à suivre", DEFAULT_TEXT, key="texte", bind="query-params", persist_state="session")
 choice = bet(lab)
 if not choice:
     sources(lab)
@@ -28,7 +28,7 @@ def label(token_id: int) -> str:
 
 
 try:
-    token_ids = scorer.vocabulary.encode(text)
+    token_ids = scorer.vocabulary.encode(checked_text(text))
     with st.spinner("Le modèle lit le texte…"):
         passage = inspect(scorer, token_ids, len(token_ids) - 1)
 except UserError as error:
@@ -66,8 +66,12 @@ chart(lab, "attention", attention, charts.attention_table(passage, layer - 1, he
 st.subheader("Ce que chaque couche répondrait", anchor=False)
 st.markdown(lab.text.part("lentille"))
 settled = settles_at(passage.lens)
+moment = (
+    "seulement à la dernière couche" if settled == depth else f"à la couche {settled} sur {depth} et y reste" if settled else "dès l’entrée"
+)
 verdict(choice, lab.text.choices()[min(2, 3 * settled // (depth + 1))])
 chart(lab, "lentille", charts.lens_figure(passage, label), charts.lens_table(passage, label))
+st.markdown(lab.text.part("rang", favourite=markdown_text(label(passage.favourite_id))))
 st.plotly_chart(charts.rank_figure(passage), key=lab.key("rang"))
 st.markdown(
     lab.text.part(
@@ -75,12 +79,12 @@ st.markdown(
         favourite=markdown_text(label(passage.favourite_id)),
         prob=percent(passage.lens[-1].favourite_prob),
         first_rank=count(passage.lens[0].favourite_rank),
-        moment=f"à la couche {settled} sur {depth}" if settled else "dès l’entrée",
+        moment=moment,
         entropy=f"{number(passage.lens[-1].entropy_bits, 2)} bits",
     )
 )
 st.markdown(lab.text.part("banc"))
-if st.button("Ouvrir ce texte dans le banc", type="primary"):
+if st.button(french("Ouvrir ce texte dans « Un token à la fois »"), type="primary"):
     open_in_bench(text)
     st.switch_page("pages/home.py", query_params={})  # None would clear the address, which Streamlit refuses while widgets hold it
 sources(lab)

@@ -7,7 +7,7 @@ from inference.decode_floor import measure
 from inference.escaping import markdown_text
 from inference.formatting import count, decimal, gigabytes, mebibytes, milliseconds, number, percent
 from inference.memory_floor import critical_batch_size, floor_s, read_presets, weights_read_bytes
-from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
 from pages.ui.markup import ASSETS
 from pages.ui.resources import REAL, describe_model, open_block, scorer_for
 
@@ -26,6 +26,7 @@ if choice:
     st.markdown(lab.text.part("mesure"))
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, open_block), lasts="une dizaine de secondes")
 if result:
+    warn_if_unsteady(result.decode)
     verdict(choice, lab.text.choices()[0 if result.ratio < 1.3 else 1 if result.ratio < 2 else 2])
     st.markdown(
         lab.text.part(

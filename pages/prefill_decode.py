@@ -6,7 +6,7 @@ from inference.charts import prefill_decode as charts
 from inference.formatting import count, mebibytes, milliseconds, number, plural
 from inference.kv_cache import multi_head_bytes
 from inference.prefill_decode import measure
-from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
 from pages.ui.resources import REAL, describe_model, scorer_for
 
 BET_TOKENS = 512
@@ -22,6 +22,7 @@ if result:
     timings, generation, shape = result.timings, result.generation, scorer.info.architecture
     shortest, longest = timings[0], timings[-1]
     asked = next((timing for timing in timings if timing.tokens == BET_TOKENS), longest)
+    warn_if_unsteady(*(timing.ttft for timing in timings), *(timing.itl for timing in timings))
     equivalent = asked.ttft.median_s / asked.itl.median_s
     verdict(choice, lab.text.choices()[0 if equivalent > 250 else 1 if equivalent > 35 else 2])
     st.markdown(
@@ -71,7 +72,8 @@ if result:
             multi_head=mebibytes(multi_head_bytes(shape, longest.tokens)),
             excess=number(multi_head_bytes(shape, longest.tokens) / longest.cache_bytes, 1),
             query_heads=shape.query_heads,
-            kv_heads=shape.kv_heads,
+            kv_heads=plural(shape.kv_heads, "seule tête", "têtes"),
+            window=shape.window,
             sliding=shape.sliding_layers,
             layers=shape.layers,
             kept=shape.window - 1,

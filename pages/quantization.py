@@ -8,7 +8,7 @@ from inference.escaping import markdown_text
 from inference.formatting import mebibytes, milliseconds, number, percent
 from inference.machine import has_bfloat16
 from inference.precisions import PROMPTS, measure
-from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
 from pages.ui.resources import REAL, describe_model, is_default_model, open_block, open_precision, scorer_for
 
 OTHERS = ("bfloat16", "int8", "int4")
@@ -27,6 +27,7 @@ if result:
     by_name = {one.name: one for one in result}
     largest, smallest = result[0], result[-1]
     changes = 1 - smallest.top1_agreement
+    warn_if_unsteady(*(one.decode for one in result))
     verdict(choice, lab.text.choices()[0 if changes < 0.05 else 1 if changes < 0.2 else 2])
     st.markdown(
         lab.text.part(
@@ -51,8 +52,18 @@ if result:
     chart(lab, "vitesse", charts.speed_figure(result), charts.precisions_table(result))
     fastest = min(result, key=lambda one: one.decode.median_s)
     nearest = min(result, key=lambda one: one.decode.median_s / one.floor_s)
-    ratio = number(nearest.decode.median_s / nearest.floor_s, 2)
-    st.markdown(lab.text.part("vitesse", fastest=fastest.name, nearest=nearest.name, ratio=ratio))
+    st.markdown(
+        lab.text.part(
+            "vitesse",
+            fastest=fastest.name,
+            fastest_decode=milliseconds(fastest.decode.median_s),
+            reference=reference,
+            byte_ratio=number(largest.weights_bytes / fastest.weights_bytes, 1),
+            time_ratio=number(largest.decode.median_s / fastest.decode.median_s, 1),
+            nearest=nearest.name,
+            ratio=number(nearest.decode.median_s / nearest.floor_s, 2),
+        )
+    )
     st.markdown(lab.text.part(NATIVE[has_bfloat16()]))
 
     st.subheader("Côte à côte", anchor=False)

@@ -240,7 +240,9 @@ class Bench {
       () => this.extras.tour,
     );
     this.root.dataset.tour = position;
+    if (position && !this.help.hidden) this.toggleHelp(); // it would cover what the walkthrough points at
     if (this.isReady) this.drawStep();
+    if (position && NARROW_SCREEN.matches) this.root.querySelector(TOUR_PARTS[position - 1]).scrollIntoView();
     this.updateAddress();
   }
 
@@ -292,6 +294,7 @@ class Bench {
 
   shortcut(event) {
     if (!this.root.isConnected) return this.destroy(); // Streamlit has put another bench in its place
+    if (event.key === "Escape" && !this.help.hidden) return this.toggleHelp();
     if (event.key === "Escape" && this.root.classList.contains("projector")) this.showProjector(false);
     if (!event.altKey || event.ctrlKey || event.metaKey) return;
     // The letter on the key, whatever the keyboard's layout; where Alt makes another character of it, the key's place.
@@ -337,6 +340,7 @@ function helpPanel() {
     el("h2", {}, "Les réglages"),
     el("dl", {}, ...SLIDERS.flatMap(({ label, help }) => [el("dt", {}, label), el("dd", {}, french(help))])),
     el("h2", {}, "Ce que l’on voit"),
+    el("p", {}, french("Entropie et choix effectifs décrivent la distribution dont on tire, après la coupe : à quel point le choix est ouvert, et combien de tokens également probables le seraient autant. Somme : celle des probabilités affichées et du reste. u : le nombre tiré, fixé par la graine et par le rang du token.")),
     el("p", {}, french("Sous chaque token écrit : la probabilité que lui donnait le modèle, avant tout réglage ; plus la teinte est forte, plus il était probable. Un token forcé est cerné de tirets. Cliquez un token écrit pour revenir juste avant lui, une ligne du tableau pour forcer ce token.")),
   );
 }

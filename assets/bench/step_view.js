@@ -88,8 +88,8 @@ class StepView {
   drawFigures(step, isGreedy) {
     const { figures } = step;
     const shown = {
-      Entropie: `${number(figures.entropy, 2)} bits`,
-      "Choix effectifs": number(figures.effective, 1),
+      Entropie: isGreedy ? "0 bit" : `${number(figures.entropy, 2)} bits`,
+      "Choix effectifs": isGreedy ? "1" : number(figures.effective, 1),
       "Tokens gardés": isGreedy ? "le favori seul" : `${count(figures.kept)} sur ${count(figures.size)}`,
       "Masse retirée": isGreedy ? "—" : percent(figures.removed),
       Somme: `${number(figures.sum * 100, 4)}${NARROW}%`,
@@ -272,7 +272,7 @@ function cardLines(row, step, settings) {
   const divided = ["÷ température", `${number(penalised, 2)} ÷ ${temperature} = ${logitText(row.scaled)}`];
   const softmax = [
     "softmax",
-    `e^(${logitText(before(row))} − ${logitText(before(favourite))}) ÷ Σ = ${significant(Math.exp(gap))} ÷ ${number(1 / favourite.uncut, 2)} = ${percent(row.uncut)}`,
+    `e^(${logitText(before(row))} − ${logitText(before(favourite))}) ÷ Σ ≈ ${significant(Math.exp(gap))} ÷ ${number(1 / favourite.uncut, 2)} = ${percent(row.uncut)}`,
   ];
   if (isGreedy) {
     lines.push(softmax, ["choix", row.chosen ? "le plus grand logit : c’est lui" : "un autre a un plus grand logit"]);

@@ -1,5 +1,8 @@
 // The walkthrough: its steps are data (assets/lessons/tour.json); here they are shown, their blanks filled with the bench's own numbers.
 
+// What each step speaks of, from the first; on a phone it is brought on the screen.
+const TOUR_PARTS = [".sentence", ".candidates", '[data-part="temperature"]', ".candidates", ".strip", ".sentence"];
+
 class Tour {
   constructor(steps, onMove, onPlay) {
     this.steps = steps;

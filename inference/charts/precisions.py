@@ -51,6 +51,7 @@ def cost_figure(precisions: tuple[Precision, ...]) -> go.Figure:
                 "marker": {"color": MEASURED, "size": 16},
                 "text": [one.name for one in others],
                 "textposition": "top center",
+                "cliponaxis": False,
                 "customdata": [f"{mebibytes(one.weights_bytes)}, même favori {percent(one.top1_agreement)}" for one in others],
                 "hovertemplate": "%{text} : %{customdata}<extra></extra>",
             }
@@ -61,7 +62,7 @@ def cost_figure(precisions: tuple[Precision, ...]) -> go.Figure:
             "xaxis": {"title": {"text": "poids, Mio"}, "rangemode": "tozero", "fixedrange": True},
             "yaxis": {
                 "type": "log",
-                "title": {"text": "divergence KL moyenne, nat (échelle logarithmique)"},
+                "title": {"text": "KL moyenne, nat (axe log)"},
                 "dtick": 1,
                 "tickformat": ",",
                 "fixedrange": True,

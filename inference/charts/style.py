@@ -15,6 +15,7 @@ def figure(data: list[dict], layout: dict) -> go.Figure:
         "template": None,
         "margin": {"l": 10, "r": 70, "t": 30, "b": 40},
         "yaxis": {},
+        "font": {"size": 14},
         "separators": ",\u202f",
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",

@@ -13,11 +13,15 @@ from inference.escaping import csv_text, markdown_text
 from inference.formatting import french, number
 from inference.lab_text import LabText, read_lab
 from inference.machine import describe_machine
-from inference.measurement import Laboratory, Measurement, Work
+from inference.measurement import Laboratory, Measurement, Spread, Work
 from pages.ui import session
 from pages.ui.frame import require_frame
 
 REFRESH_S = 0.5
+UNSTEADY = (
+    "La machine était occupée à autre chose pendant la mesure : le même travail y a pris du simple au double, ou pire. "
+    "Ne concluez rien de ces temps ; mesurez de nouveau au calme."
+)
 CHART_BUTTONS = {"modeBarButtons": [["toImage"]], "displaylogo": False}
 
 
@@ -108,12 +112,17 @@ def _follow(key: Hashable) -> None:
     progress = measurement.progress
     st.progress(min(1.0, progress.fraction), french(f"Mesure en cours : {progress.doing}…"))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Arrêter la mesure", on_click=measurement.give_up, args=(session.visitor(),))
+        st.button("Arrêter la mesure", on_click=_stop, args=(measurement,))
         others = len(measurement.wanted_by) - 1
         if others > 0:
             st.caption(french(f"Suivie aussi par {others} autre{'s' if others > 1 else ''} : elle continuera pour eux si vous l’arrêtez."))
         elif measurement.state == "waiting":
             st.caption(french("Une autre mesure est en cours : celle-ci commencera ensuite."))
+
+
+def _stop(measurement: Measurement) -> None:
+    measurement.give_up(session.visitor())
+    st.toast("Mesure arrêtée.")
 
 
 def _provenance(measurement: Measurement, settings: str) -> str:
@@ -129,6 +138,12 @@ def verdict(bet: str, truth: str) -> None:
         st.info(french(f"Vous aviez parié « {bet} » ; la mesure dit : {truth}."))
 
 
+def warn_if_unsteady(*spreads: Spread) -> None:
+    """Say that the times are not to be trusted when the machine was busy with something else."""
+    if not all(spread.is_steady for spread in spreads):
+        st.warning(french(UNSTEADY))
+
+
 def chart(lab: Lab, name: str, figure: go.Figure, frame: pd.DataFrame) -> None:
     """A chart, and the table and file behind it."""
     st.plotly_chart(figure, key=lab.key(name), config=CHART_BUTTONS)
@@ -142,7 +157,7 @@ def table(lab: Lab, name: str, frame: pd.DataFrame) -> None:
     st.dataframe(frame, hide_index=True, column_config=decimals)
     st.download_button(
         "Télécharger (CSV)",
-        lambda: _csv(frame),
+        _csv(frame),  # ready beforehand: made on demand, it would be lost if the page ran again meanwhile
         f"{lab.name}_{name}.csv",
         "text/csv",
         on_click="ignore",

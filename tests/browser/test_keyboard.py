@@ -411,3 +411,14 @@ def test_a_shortcut_acts_once_after_going_to_another_source_and_back(page):
     wait_for_written(page, 1)
     page.keyboard.press("Alt+n")
     wait_for_written(page, 2)
+
+
+def test_on_a_phone_the_walkthrough_brings_what_it_speaks_of_on_the_screen(browser, server):
+    with watched_page(browser, server, viewport={"width": 390, "height": 844}) as page:
+        page.goto("/?visite=1")
+        expect(page.locator(".candidates tbody tr").first).to_be_visible(timeout=60_000)
+        for part in (".candidates", "[data-part=temperature]", ".candidates", ".strip", ".sentence"):
+            page.get_by_role("button", name="Suivant", exact=True).press("Enter")
+            box = page.locator(part).first.bounding_box()
+            card = page.get_by_role("region", name="Visite guidée").bounding_box()
+            assert 0 <= box["y"] < card["y"], f"{part} is above the card"

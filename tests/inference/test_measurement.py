@@ -352,3 +352,8 @@ def test_a_call_is_timed_from_just_before_to_just_after(monkeypatch):
     clock = iter([10.0, 12.5])
     monkeypatch.setattr("inference.measurement.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     assert timed(lambda: "result") == (2.5, "result")
+
+
+@pytest.mark.parametrize(("seconds", "is_steady"), [([1, 1, 1], True), ([1, 1.9, 9], True), ([1, 2, 2], False), ([0.1, 1.1, 1.2], False)])
+def test_a_machine_busy_with_something_else_shows(seconds, is_steady):
+    assert Spread.of(seconds).is_steady is is_steady
