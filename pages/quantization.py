@@ -3,14 +3,18 @@
 import streamlit as st
 
 from inference.charts import precisions as charts
+from inference.charts.candidates import candidate_rows, candidates_figure, candidates_table
 from inference.distributions import kl_divergence, softmax
 from inference.escaping import markdown_text
 from inference.formatting import mebibytes, milliseconds, number, percent
 from inference.machine import has_bfloat16
 from inference.precisions import PROMPTS, measure
+from inference.sampling import run_pipeline
+from pages.ui import session
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
 from pages.ui.resources import REAL, describe_model, is_default_model, open_block, open_precision, scorer_for
 
+SHOWN = 10
 OTHERS = ("bfloat16", "int8", "int4")
 NATIVE = {True: "bfloat16 oui", False: "bfloat16 non", None: "bfloat16 inconnu"}
 
@@ -77,9 +81,19 @@ if result:
     frame = charts.side_by_side_table(pair, scores, scorer.vocabulary.label)
     chart(lab, "cote_a_cote", charts.side_by_side_figure(pair, frame), frame)
     probs = [softmax(one.logits) for one in scores]
-    favourites = [markdown_text(scorer.vocabulary.label(int(one.argmax()))) for one in probs]
-    same = f"Le favori est le même, « {favourites[0]} »."
-    other = f"Le favori change : « {favourites[0]} » en {first}, « {favourites[1]} » en {second}."
-    verdict_text = same if favourites[0] == favourites[1] else other
-    st.markdown(lab.text.part("écart", kl=number(kl_divergence(*probs), 4), favourite=verdict_text))
+    st.markdown(lab.text.part("écart", kl=number(kl_divergence(*probs), 4)))
+
+    params, prompt_ids = session.params(), scorer.vocabulary.encode(prompt)
+    traces = [run_pipeline(one, params, prompt_ids, 0) for one in scores]
+    chosen = [markdown_text(scorer.vocabulary.label(trace.choice.token_id)) for trace in traces]
+    is_same = traces[0].choice.token_id == traces[1].choice.token_id
+    draw = f"le même u = {number(traces[0].u, 4)}" if traces[0].u is not None else "aucun tirage, à T = 0"
+    st.markdown(
+        lab.text.part("même choix" if is_same else "autre choix", draw=draw, first=first, second=second, chosen=chosen[0], other=chosen[1])
+    )
+    for column, place, name, trace in zip(st.columns(2), ("gauche", "droite"), pair, traces, strict=True):
+        with column:
+            st.markdown(f"**{name}**")
+            rows = candidate_rows(trace, scorer.vocabulary, SHOWN)
+            chart(lab, place, candidates_figure(rows), candidates_table(rows, params.is_greedy))
 sources(lab)

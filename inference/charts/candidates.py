@@ -113,6 +113,23 @@ def full_table(trace: StepTrace, vocabulary: Vocabulary) -> pd.DataFrame:
     )
 
 
+def candidates_table(rows: list[CandidateRow], is_greedy: bool) -> pd.DataFrame:
+    """The tokens as numbers, which sort as such; probabilities in per cent. The rest is not a token and stays out."""
+    tokens = [row for row in rows if row.token_id != REST]
+    return pd.DataFrame(
+        {
+            "rang": [row.rank for row in tokens],
+            "token": [row.label for row in tokens],
+            "id": [row.token_id for row in tokens],
+            "logit": [row.logit for row in tokens],
+            "logit ÷ T": [row.scaled for row in tokens],
+            "softmax (%)": [row.uncut * 100 for row in tokens],
+            "coupé par": [row.cut_by or "" for row in tokens],
+            "choix (%)" if is_greedy else "tirage (%)": [row.prob * 100 for row in tokens],
+        }
+    )
+
+
 def candidates_figure(rows: list[CandidateRow]) -> go.Figure:
     """Two bars a row, on an axis that always goes from 0 to 100 %: before the cuts, and what is drawn from."""
     names = [html_text(row.label) for row in rows]

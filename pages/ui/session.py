@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
+from inference.link import DEFAULT_PARAMS
 from inference.records import MAX_STOP_LENGTH, SamplingParams, StopRules
 from inference.sentence import Sentence, with_branch
 
@@ -73,8 +74,8 @@ def key(name: str) -> str:
 
 
 def params() -> SamplingParams:
-    """The settings of the draw, those of both sources."""
-    return st.session_state["params"]
+    """The settings of the draw, those of both sources and of every page."""
+    return st.session_state.get("params", DEFAULT_PARAMS)
 
 
 def set_params(changed: SamplingParams) -> None:

@@ -3,10 +3,9 @@
 import json
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from inference.charts.candidates import REST, CandidateRow, candidate_rows, candidates_figure, full_table
+from inference.charts.candidates import candidate_rows, candidates_figure, candidates_table, full_table
 from inference.distributions import largest
 from inference.equivalent_code import transformers_code
 from inference.escaping import markdown_text
@@ -77,7 +76,7 @@ def exports(scorer: PrefixCache, source: str, trace: StepTrace | None) -> None:
             st.caption(ENDED)
         else:
             rows = candidate_rows(trace, scorer.vocabulary, TABLE_ROWS)
-            st.dataframe(_table(rows, trace), hide_index=True, height=280)
+            st.dataframe(candidates_table(rows, trace.params.is_greedy), hide_index=True, height=280)
             st.plotly_chart(candidates_figure(rows[:CHART_ROWS]), key=f"bars_{source}", config=CHART_BUTTONS)
             st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
@@ -86,20 +85,3 @@ def exports(scorer: PrefixCache, source: str, trace: StepTrace | None) -> None:
             st.code(
                 transformers_code(sentence.prompt, params, rules, scorer.info.hub_id, scorer.info.dtype), language="python", wrap_lines=True
             )
-
-
-def _table(rows: list[CandidateRow], trace: StepTrace) -> pd.DataFrame:
-    """The tokens as numbers, which sort as such; probabilities in per cent. The rest is not a token and stays out."""
-    tokens = [row for row in rows if row.token_id != REST]
-    return pd.DataFrame(
-        {
-            "rang": [row.rank for row in tokens],
-            "token": [row.label for row in tokens],
-            "id": [row.token_id for row in tokens],
-            "logit": [row.logit for row in tokens],
-            "logit ÷ T": [row.scaled for row in tokens],
-            "softmax (%)": [row.uncut * 100 for row in tokens],
-            "coupé par": [row.cut_by or "" for row in tokens],
-            "choix (%)" if trace.params.is_greedy else "tirage (%)": [row.prob * 100 for row in tokens],
-        }
-    )

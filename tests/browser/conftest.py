@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
 from tests.conftest import ROOT
 
@@ -24,6 +24,8 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+_contexts: dict[str, BrowserContext] = {}
 
 
 def free_port() -> int:
@@ -81,8 +83,7 @@ def watched_page(browser: Browser, address: str, **options) -> Iterator[Page]:
     """A laptop-sized page on an app. Whatever the page logs as an error, asks in a dialog or fetches from elsewhere fails the test."""
     expect.set_options(timeout=20_000)
     settings = {"viewport": {"width": 1440, "height": 900}, "locale": "fr-FR", "base_url": address, "accept_downloads": True}
-    context = browser.new_context(**settings | options)
-    page = context.new_page()
+    page = _context(browser, settings | options).new_page()
     errors: list[str] = []
 
     def dismiss(dialog: Dialog) -> None:
@@ -94,8 +95,16 @@ def watched_page(browser: Browser, address: str, **options) -> Iterator[Page]:
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: errors.append(request.url) if not request.url.startswith((address, "data:", "blob:")) else None)
     yield page
-    context.close()
+    page.close()
     assert not errors, errors
+
+
+def _context(browser: Browser, settings: dict) -> BrowserContext:
+    """One for each kind of page: a new one would fetch and compile the app's scripts again at each test."""
+    kind = repr(sorted(settings.items()))
+    if kind not in _contexts:
+        _contexts[kind] = browser.new_context(**settings)
+    return _contexts[kind]
 
 
 @pytest.fixture(scope="session")

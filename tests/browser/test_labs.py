@@ -137,6 +137,9 @@ def test_quantization_to_the_end(page):
     assert "␣lit" in side["token"]
     assert floats(side["float32"])[0] == pytest.approx(0.229, abs=0.001)
     assert sum(floats(side["int4"])) < 1
+    step = read_csv(page, 3)  # the whole step in float32, under the bench's settings: 90 % of the mass is kept and drawn from
+    expect(page.get_by_text(re.compile("^Le pas entier"))).to_contain_text(french("le même u = 0,5316"))
+    assert floats(step["tirage (%)"])[0] == pytest.approx(22.9 / 0.9, abs=0.2)
 
 
 def test_the_forward_pass_to_the_bench(page):
