@@ -2,10 +2,10 @@
 
 import platform
 import statistics
-import time
 from collections.abc import Callable
 from importlib.metadata import version
 
+from inference import measurement
 from inference.machine import describe_machine
 
 
@@ -17,9 +17,7 @@ def machine() -> str:
 
 def timed(function: Callable[[], object]) -> float:
     """Seconds one call takes."""
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+    return measurement.timed(function)[0]
 
 
 def in_turn(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:

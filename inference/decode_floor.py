@@ -1,10 +1,11 @@
 """How near the floor of this machine's memory the model decodes, measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from inference.measurement import Progress, Spread, Work, timed
 from inference.memory_floor import floor_s, mbu
+from inference.models.base import Model
 from inference.passages import prompt_of
 from inference.prefix_cache import PrefixCache
 
@@ -50,18 +51,36 @@ class DecodeFloor:
 
 def measure(scorer: PrefixCache, open_block: Callable[[], Callable[[], int]], rounds: int = ROUNDS) -> Work[DecodeFloor]:
     """`open_block` makes the function that reads a block of memory and says how many bytes it read."""
-    prompt = prompt_of(PROMPT_TOKENS, scorer.vocabulary.encode)
+    name = scorer.info.dtype
+    read_bytes, reads_s, decodes_s = yield from time_in_turn(scorer, {name: scorer.model}, open_block, rounds)
+    return DecodeFloor(
+        read_bytes,
+        Spread.of(reads_s),
+        scorer.info.weights_bytes,
+        Spread.of(decodes_s[name]),
+        tuple(reads_s),
+        tuple(decodes_s[name]),
+    )
+
+
+def time_in_turn(
+    scorer: PrefixCache, models: Mapping[str, Model], open_block: Callable[[], Callable[[], int]], rounds: int
+) -> Work[tuple[int, list[float], dict[str, list[float]]]]:
+    """Bytes of the block, seconds of each of its readings, and of each decode by name: in each round one reading, then one decode of
+    every model, with everybody else kept out of the scorer's."""
     yield Progress(0.0, "prépare le bloc de mémoire à lire")
     read = open_block()
-    with scorer.model_alone() as model:
-        state = model.prefill(prompt).state
-        model.decode(prompt[-1], state)  # the first pass after a rest is slower
-    reads_s, decodes_s = [], []
+    *prompt, next_id = prompt_of(PROMPT_TOKENS + 1, scorer.vocabulary.encode)
+    with scorer.model_alone():
+        states = {name: model.prefill(prompt).state for name, model in models.items()}
+        for name, model in models.items():
+            model.decode(next_id, states[name])  # the first pass after a rest is slower
+    reads_s, decodes_s = [], {name: [] for name in models}
     for position in range(rounds):
         yield Progress(position / rounds, f"lecture et décodage, {position + 1} sur {rounds}")
-        with scorer.model_alone() as model:
+        with scorer.model_alone():
             read_s, read_bytes = timed(read)
-            decode_s, _ = timed(lambda model=model: model.decode(prompt[-1], state))
-        reads_s.append(read_s)
-        decodes_s.append(decode_s)
-    return DecodeFloor(read_bytes, Spread.of(reads_s), scorer.info.weights_bytes, Spread.of(decodes_s), tuple(reads_s), tuple(decodes_s))
+            reads_s.append(read_s)
+            for name, model in models.items():
+                decodes_s[name].append(timed(lambda name=name, model=model: model.decode(next_id, states[name]))[0])
+    return read_bytes, reads_s, decodes_s

@@ -56,6 +56,18 @@ class Spread:
         return self.median_s < STEADY * self.low_s
 
 
+def within(start: float, end: float, work: Work[Result]) -> Work[Result]:
+    """A part of a longer measurement: the same work, its progress going from `start` to `end`."""
+    try:
+        while True:
+            progress = next(work)
+            yield Progress(start + (end - start) * progress.fraction, progress.doing)
+    except StopIteration as stop:
+        return stop.value
+    finally:
+        work.close()
+
+
 def timed(function: Callable[[], Result]) -> tuple[float, Result]:
     """Seconds one call takes, and what it returns."""
     start = time.perf_counter()

@@ -6,8 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
+from inference.decode_floor import time_in_turn
 from inference.distributions import kl_divergence, softmax
-from inference.measurement import Progress, Spread, Work, timed
+from inference.measurement import Progress, Spread, Work, timed, within
 from inference.memory_floor import floor_s
 from inference.models.base import Model
 from inference.passages import prompt_of, read_passages
@@ -15,7 +16,6 @@ from inference.prefix_cache import PrefixCache
 from inference.records import Scores
 
 PROMPTS = ("Le chat dort sur le", "La capitale de la France est", "Deux et deux font", "Il était une fois")
-DECODE_PROMPT = 16
 DECODE_ROUNDS = 15
 PREFILL_ROUNDS = 3
 PREFILL_TOKENS = 128
@@ -65,7 +65,7 @@ def measure(
     for position, name in enumerate(names):
         yield Progress(0.3 * position / len(names), f"range les poids en {name}")
         load_s[name], models[name] = timed(lambda name=name: open_precision(scorer.model, name))
-    bandwidth_bytes_per_s, decodes_s = yield from _time_decodes(scorer, models, open_block)
+    read_bytes, reads_s, decodes_s = yield from within(0.3, 0.5, time_in_turn(scorer, models, open_block, DECODE_ROUNDS))
     prefills_s = yield from _time_prefills(scorer, models)
     kl_nats, same_favourite = yield from _compare(scorer, models)
     with scorer.model_alone():
@@ -79,34 +79,13 @@ def measure(
             load_s=load_s[name],
             decode=Spread.of(decodes_s[name]),
             prefill=Spread.of(prefills_s[name]),
-            floor_s=floor_s(model.info.weights_bytes, bandwidth_bytes_per_s),
+            floor_s=floor_s(model.info.weights_bytes, read_bytes / min(reads_s)),
             kl_nats=np.array(kl_nats[name]),
             same_favourite=np.array(same_favourite[name]),
             examples=examples[name],
         )
         for name, model in models.items()
     )
-
-
-def _time_decodes(
-    scorer: PrefixCache, models: dict[str, ReadableModel], open_block: Callable[[], Callable[[], int]]
-) -> Work[tuple[float, dict[str, list[float]]]]:
-    """The machine's bandwidth, of the fastest reading, and seconds of each decode by precision."""
-    read = open_block()
-    *prompt, next_id = prompt_of(DECODE_PROMPT + 1, scorer.vocabulary.encode)
-    with scorer.model_alone():
-        states = {name: model.prefill(prompt).state for name, model in models.items()}
-        for name, model in models.items():
-            model.decode(next_id, states[name])  # the first pass after a rest is slower
-    reads_s, decodes_s = [], {name: [] for name in models}
-    for position in range(DECODE_ROUNDS):
-        yield Progress(0.3 + 0.2 * position / DECODE_ROUNDS, f"décodage, {position + 1} sur {DECODE_ROUNDS}")
-        with scorer.model_alone():
-            read_s, read_bytes = timed(read)
-            reads_s.append(read_s)
-            for name, model in models.items():
-                decodes_s[name].append(timed(lambda name=name, model=model: model.decode(next_id, states[name]))[0])
-    return read_bytes / min(reads_s), decodes_s
 
 
 def _time_prefills(scorer: PrefixCache, models: dict[str, ReadableModel]) -> Work[dict[str, list[float]]]:

@@ -85,6 +85,6 @@ st.markdown(
 )
 st.markdown(lab.text.part("banc"))
 if st.button(french("Ouvrir ce texte dans « Un token à la fois »"), type="primary"):
-    open_in_bench(text)
+    open_in_bench(text, REAL)
     st.switch_page("pages/home.py", query_params={})  # None would clear the address, which Streamlit refuses while widgets hold it
 sources(lab)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inference.charts import memory_floor as charts
-from inference.decode_floor import measure
+from inference.decode_floor import ROUNDS, measure
 from inference.escaping import markdown_text
 from inference.formatting import count, decimal, gigabytes, mebibytes, milliseconds, number, percent
 from inference.memory_floor import critical_batch_size, floor_s, read_presets, weights_read_bytes
@@ -23,7 +23,7 @@ scorer = scorer_for(REAL)
 choice = bet(lab)
 result = None
 if choice:
-    st.markdown(lab.text.part("mesure"))
+    st.markdown(lab.text.part("mesure", rounds=ROUNDS))
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, open_block), lasts="une dizaine de secondes")
 if result:
     warn_if_unsteady(result.decode)

@@ -5,7 +5,7 @@ import streamlit as st
 from inference.charts import prefill_decode as charts
 from inference.formatting import count, mebibytes, milliseconds, number, plural
 from inference.kv_cache import multi_head_bytes
-from inference.prefill_decode import measure
+from inference.prefill_decode import DECODES, LENGTHS, REPEATS, measure
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
 from pages.ui.resources import REAL, describe_model, scorer_for
 
@@ -16,7 +16,7 @@ scorer = scorer_for(REAL)
 choice = bet(lab)
 result = None
 if choice:
-    st.markdown(lab.text.part("mesure"))
+    st.markdown(lab.text.part("mesure", shortest=LENGTHS[0], longest=count(LENGTHS[-1]), repeats=REPEATS, decodes=DECODES))
     result = measured(lab, describe_model(scorer), lambda: measure(scorer), lasts="une demi-minute")
 if result:
     timings, generation, shape = result.timings, result.generation, scorer.info.architecture

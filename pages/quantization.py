@@ -8,6 +8,7 @@ from inference.distributions import kl_divergence, softmax
 from inference.escaping import markdown_text
 from inference.formatting import mebibytes, milliseconds, number, percent
 from inference.machine import has_bfloat16
+from inference.passages import read_passages
 from inference.precisions import PROMPTS, measure
 from inference.sampling import run_pipeline
 from pages.ui import session
@@ -25,7 +26,7 @@ names = tuple(name for name in OTHERS if name != reference)
 choice = bet(lab)
 result = None
 if choice:
-    st.markdown(lab.text.part("mesure", count=len(names) + 1, reference=reference))
+    st.markdown(lab.text.part("mesure", count=len(names) + 1, passages=len(read_passages()), reference=reference))
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, names, open_precision, open_block), lasts="une minute")
 if result:
     by_name = {one.name: one for one in result}

@@ -1,5 +1,6 @@
 """Fixtures shared by every test. The real model is converted once a session, into a folder of its own."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,14 @@ def tiny():
     )
     torch.manual_seed(0)
     return HfModel(LlamaForCausalLM(config), tokenizer, "tiny", "")
+
+
+def answers(scorer: PrefixCache, token_ids) -> bool:
+    """Whether a visitor gets an answer."""
+    visitor = threading.Thread(target=scorer.scores_after, args=(token_ids,), daemon=True)
+    visitor.start()
+    visitor.join(5)
+    return not visitor.is_alive()
 
 
 class Noted:

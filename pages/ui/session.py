@@ -58,10 +58,10 @@ def open_bench(source: str, opened: Bench) -> None:
     st.session_state[f"bench_{source}"] = opened
 
 
-def open_in_bench(prompt: str) -> None:
-    """Have the bench of the real model start from another text the next time it is shown."""
+def open_in_bench(prompt: str, source: str) -> None:
+    """Have the bench of a source start from another text the next time it is shown."""
     put("wanted_prompt", prompt)
-    put("source", "modele")
+    put("source", source)
 
 
 def take_wanted_prompt() -> str | None:

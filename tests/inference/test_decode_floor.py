@@ -8,6 +8,7 @@ from inference.decode_floor import PROMPT_TOKENS, DecodeFloor, measure
 from inference.measurement import Spread
 from inference.models.bandwidth import BLOCK_BYTES, open_block
 from inference.prefix_cache import PrefixCache
+from tests.conftest import answers
 
 ROUNDS = 3
 BLOCK = 1000
@@ -20,14 +21,6 @@ def follow(work):
             progress.append(next(work))
         except StopIteration as end:
             return progress, end.value
-
-
-def answers(scorer: PrefixCache, token_ids) -> bool:
-    """Whether a visitor gets an answer."""
-    visitor = threading.Thread(target=scorer.scores_after, args=(token_ids,), daemon=True)
-    visitor.start()
-    visitor.join(5)
-    return not visitor.is_alive()
 
 
 def test_reading_and_decoding_take_turns(noted):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from inference.errors import UserError
-from inference.measurement import MAX_KEPT, MAX_WAITING, Laboratory, Measurement, Progress, Spread, Work, timed
+from inference.measurement import MAX_KEPT, MAX_WAITING, Laboratory, Measurement, Progress, Spread, Work, timed, within
 
 GENERAL = "La mesure a échoué. Réessayez ; si cela dure, le journal du serveur dit pourquoi."
 
@@ -357,3 +357,25 @@ def test_a_call_is_timed_from_just_before_to_just_after(monkeypatch):
 @pytest.mark.parametrize(("seconds", "is_steady"), [([1, 1, 1], True), ([1, 1.9, 9], True), ([1, 2, 2], False), ([0.1, 1.1, 1.2], False)])
 def test_a_machine_busy_with_something_else_shows(seconds, is_steady):
     assert Spread.of(seconds).is_steady is is_steady
+
+
+def test_a_part_of_a_measurement_has_its_share_of_the_progress_and_is_closed_with_the_whole():
+    closed = []
+
+    def work() -> Work[str]:
+        try:
+            yield Progress(0.0, "a")
+            yield Progress(1.0, "b")
+            return "result"
+        finally:
+            closed.append(True)
+
+    part = within(0.25, 0.75, work())
+    assert [next(part).fraction, next(part).fraction] == [0.25, 0.75]
+    with pytest.raises(StopIteration) as end:
+        next(part)
+    assert end.value.value == "result"
+    cancelled = within(0, 1, work())
+    next(cancelled)
+    cancelled.close()
+    assert closed == [True, True]

@@ -1,7 +1,6 @@
 """Reading a prompt and writing after it: what is timed, on a tiny network; what is derived, by hand."""
 
 import dataclasses
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +11,7 @@ from inference.measurement import Progress, Spread
 from inference.passages import prompt_of
 from inference.prefill_decode import COMPARED_PROMPT, COMPARED_TOKENS, Generation, LengthTiming, PrefillDecode, measure
 from inference.prefix_cache import PrefixCache
-from tests.conftest import Noted
+from tests.conftest import Noted, answers
 
 LENGTHS = (8, 40, 252, 253, 1024)
 """The context is 256 tokens: with four decodes, 252 is the longest that fits."""
@@ -90,14 +89,6 @@ def test_a_short_context_is_never_outgrown(noted):
     noted.info = dataclasses.replace(noted.info, context_length=100)
     follow(measure(PrefixCache(noted), LENGTHS, repeats=1, decodes=1))
     assert max(len(before) + len(read) for before, read in noted.passes) <= 100
-
-
-def answers(scorer: PrefixCache, token_ids) -> bool:
-    """Whether a visitor gets an answer."""
-    visitor = threading.Thread(target=scorer.scores_after, args=(token_ids,), daemon=True)
-    visitor.start()
-    visitor.join(5)
-    return not visitor.is_alive()
 
 
 def test_visitors_are_answered_between_two_steps_and_after_a_cancellation(tiny):
