@@ -55,8 +55,10 @@ def read_csv(page: Page, position: int) -> dict[str, list[str]]:
     """The file behind a chart of the page, by column."""
     expander = page.get_by_test_id("stExpander").nth(position)
     expander.locator("summary").click()
+    expect(expander.locator("canvas").first).to_be_visible()  # it comes late, and moves the button
+    wait_for_rest(page)
     with page.expect_download() as download:
-        expander.get_by_role("button", name="Télécharger (CSV)").click()
+        expander.get_by_role("button", name="Télécharger (CSV)").press("Enter")
     with open(download.value.path(), encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return {column: [row[column] for row in rows] for column in rows[0]}
