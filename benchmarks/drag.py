@@ -11,22 +11,16 @@ Python's values while the first one is dragged.
 import argparse
 import asyncio
 import itertools
-import os
-import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
 from playwright.async_api import Browser, Page, async_playwright
 
 from benchmarks.report import machine
+from benchmarks.server import CHROMIUM, FLAGS, ROOT, serve
 
-ROOT = Path(__file__).parent.parent
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 MOVES_PER_S = 80
 BENCH, PLAIN = "http://127.0.0.1:8766", "http://127.0.0.1:8767"
 SEEN = "[data-testid=stText]"
@@ -164,20 +158,9 @@ async def measure_plain(browser: Browser, seconds: float) -> str:
     return f"{changes / (time.perf_counter() - start):.2f} visible changes/s"
 
 
-def serve(script: Path, port: int) -> subprocess.Popen:
-    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.headless=true", f"--server.port={port}"]
-    server = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while True:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health").close()
-            return server
-        except OSError:
-            time.sleep(0.2)
-
-
 async def measure(seconds: float, rounds: int, pages: int) -> None:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         others = [await open_bench(browser, []) for _ in range(pages - 1)]
         for _ in range(rounds):
             print("bench:", await measure_bench(browser, seconds, others))

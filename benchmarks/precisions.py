@@ -8,7 +8,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from benchmarks.report import machine, ratio, spread_ms, timed
+from benchmarks.report import finish, machine, ratio, spread_ms, timed
 from inference.models import embedded
 from inference.models.bandwidth import open_block
 from inference.models.quantization import BITS, open_precision
@@ -74,17 +74,12 @@ def speeds(rounds: int) -> None:
 
 def losses() -> None:
     """The lab's own measurement: divergence and agreement on the French passages."""
-    work = measure(PrefixCache(embedded.load()), tuple(BITS), open_precision, open_block)
-    try:
-        while True:
-            next(work)
-    except StopIteration as end:
-        for one in end.value:
-            load = "already loaded" if one.load_s is None else f"load {one.load_s:.1f} s"
-            print(
-                f"{one.name}: {load}, prefill of 128 {one.prefill.median_s * 1e3:.0f} ms, KL mean {one.kl_nats.mean():.5f}, "
-                f"max {one.kl_nats.max():.4f} nat, same favourite {one.top1_agreement:.1%} of {len(one.kl_nats)}"
-            )
+    for one in finish(measure(PrefixCache(embedded.load()), tuple(BITS), open_precision, open_block)):
+        load = "already loaded" if one.load_s is None else f"load {one.load_s:.1f} s"
+        print(
+            f"{one.name}: {load}, prefill of 128 {one.prefill.median_s * 1e3:.0f} ms, KL mean {one.kl_nats.mean():.5f}, "
+            f"max {one.kl_nats.max():.4f} nat, same favourite {one.top1_agreement:.1%} of {len(one.kl_nats)}"
+        )
 
 
 def main() -> None:

@@ -4,9 +4,12 @@ import platform
 import statistics
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import TypeVar
 
 from inference import measurement
 from inference.machine import describe_machine
+
+Result = TypeVar("Result")
 
 
 def machine() -> str:
@@ -18,6 +21,15 @@ def machine() -> str:
 def timed(function: Callable[[], object]) -> float:
     """Seconds one call takes."""
     return measurement.timed(function)[0]
+
+
+def finish(work: measurement.Work[Result]) -> Result:
+    """The result of a lab's measurement, whatever its progress."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        return end.value
 
 
 def in_turn(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:

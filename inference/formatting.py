@@ -5,6 +5,7 @@ import re
 
 NARROW = "\u202f"
 MINUS = "\u2212"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def percent(probability: float) -> str:
@@ -31,6 +32,17 @@ def decimal(value: float) -> str:
     return f"{value:.12f}".rstrip("0").rstrip(".").replace(".", ",")
 
 
+def tiny(value: float) -> str:
+    """« 0,000019 », « −0,062 »: two significant digits, down to a millionth of a millionth."""
+    return decimal(float(f"{value:.1e}")).replace("-", MINUS)
+
+
+def scientific(value: float) -> str:
+    """« 2,8 × 10⁻¹⁷ »."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa.replace('.', ',').replace('-', MINUS)} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+
+
 def count(value: int) -> str:
     """« 262 144 »."""
     return number(value, 0)
@@ -52,6 +64,12 @@ def gigabytes(size: float) -> str:
     """« 140 Go », « 3,35 To », « 0,54 Go » for a number of bytes, 1e9 to a Go."""
     value, unit = (size / 1e12, "To") if size >= 1e12 else (size / 1e9, "Go")
     return f"{number(value, 2 if value < 10 else 1 if value < 100 else 0)}{NARROW}{unit}"
+
+
+def dollars(value: float) -> str:
+    """« 0 $ », « 0,00123 $ », « 12,30 $ », « 1 234,50 $ »: cents, or three significant digits below a dollar."""
+    digits = max(2, 2 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{number(value, digits)}{NARROW}$"
 
 
 def french(prose: str) -> str:

@@ -12,8 +12,12 @@ PAGES = {
         "prefill_decode": "Prefill et décodage",
         "memory_floor": "Le plancher mémoire",
         "quantization": "Quantification",
+        "temperature_zero": "Température zéro",
+        "batching": "Par lots",
+        "speculative": "Décodage spéculatif",
     },
 }
+TITLES = {name: title for titles in PAGES.values() for name, title in titles.items()}
 
 
 def run_page() -> None:
@@ -29,6 +33,12 @@ def require_frame() -> None:
     if not session.get("is_framed"):
         _navigation()
         st.rerun()
+
+
+def link_to(name: str) -> None:
+    """A link to a page by its name; nothing while there is no such page."""
+    if name in TITLES:
+        st.page_link(f"pages/{name}.py", label=TITLES[name], icon=":material/arrow_forward:")
 
 
 def _navigation():

@@ -130,12 +130,12 @@ def _provenance(measurement: Measurement, settings: str) -> str:
     return f"Mesuré le {ended:%d/%m/%Y} à {ended:%H:%M}, en {number(measurement.duration_s, 0)} s, {settings}, sur {describe_machine()}."
 
 
-def verdict(bet: str, truth: str) -> None:
-    """Whether the bet was right. `truth` is one of the lab's choices, picked by the measurement."""
+def verdict(bet: str, truth: str, says: str = "la mesure dit") -> None:
+    """Whether the bet was right. `truth` is one of the lab's choices, picked by the measurement, or by a calculation that `says` so."""
     if bet == truth:
         st.success(french(f"Pari gagné : {truth}."))
     else:
-        st.info(french(f"Vous aviez parié « {bet} » ; la mesure dit : {truth}."))
+        st.info(french(f"Vous aviez parié « {bet} » ; {says} : {truth}."))
 
 
 def warn_if_unsteady(*spreads: Spread) -> None:

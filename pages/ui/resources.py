@@ -115,6 +115,34 @@ def open_precision(model, precision: str):
     return quantization.open_precision(model, precision)
 
 
+def open_draft(model, token_ids):
+    """A draft of the running model; see `inference.models.draft`."""
+    from inference.models import draft
+
+    return draft.open_draft(model, token_ids)
+
+
+def open_arithmetic():
+    """What computes the same logits in several ways; see `inference.models.batched`."""
+    from inference.models import batched
+
+    return batched
+
+
+def open_serving():
+    """What computes several texts in one pass; see `inference.models.continuous`."""
+    from inference.models import continuous
+
+    return continuous
+
+
+def open_branches():
+    """What draws several continuations of a prompt together; see `inference.models.sampled`."""
+    from inference.models.sampled import Branches
+
+    return Branches
+
+
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _inspected(_scorer: PrefixCache, revision: str, dtype: str, token_ids: tuple[int, ...], position: int) -> ForwardPass:
     from inference.models.inspection import inspect

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.formatting import count, french, gigabytes, mebibytes, milliseconds, number, percent, plural
+from inference.formatting import count, dollars, french, gigabytes, mebibytes, milliseconds, number, percent, plural
 
 SPACE = "\u202f"
 
@@ -169,3 +169,19 @@ def test_mebibytes(size, shown):
 )
 def test_gigabytes(size, shown):
     assert gigabytes(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0_$"),
+        (0.00123, "0,00123_$"),
+        (0.06, "0,0600_$"),
+        (0.718, "0,718_$"),
+        (1, "1,00_$"),
+        (12.3, "12,30_$"),
+        (1234.5, "1_234,50_$"),
+    ],
+)
+def test_dollars(value, shown):
+    assert dollars(value) == shown.replace("_", SPACE)
