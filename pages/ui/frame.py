@@ -15,7 +15,9 @@ PAGES = {
         "temperature_zero": "Température zéro",
         "batching": "Par lots",
         "speculative": "Décodage spéculatif",
+        "costs": "Coûts",
     },
+    "Repères": {"glossary": "Glossaire", "further_reading": "Pour aller plus loin"},
 }
 TITLES = {name: title for titles in PAGES.values() for name, title in titles.items()}
 

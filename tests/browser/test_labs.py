@@ -16,6 +16,7 @@ LABS = {
     "prefill_decode": "Prefill et décodage",
     "memory_floor": "Le plancher mémoire",
     "quantization": "Quantification",
+    "costs": "Coûts",
 }
 MEASURE_MS = 300_000
 ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Mobile Safari/537.36"
