@@ -1,5 +1,6 @@
 """The prose of a lab, in `assets/labs/`: Markdown cut into named parts, with {blanks} for what is measured."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,11 @@ class LabText:
     def part(self, heading: str, /, **blanks: object) -> str:
         """A part, its blanks filled, with French spaces. Raises KeyError for an unknown part or a blank left empty."""
         return french(self.parts[heading].format(**blanks))
+
+    @property
+    def asks(self) -> str:
+        """The question alone: the last sentence of `## question`."""
+        return re.split(r"(?<=[.?]) ", self.part("question"))[-1]
 
     def choices(self) -> tuple[str, ...]:
         """The answers one may bet on: the list under `## réponses`."""

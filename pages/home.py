@@ -4,10 +4,13 @@ import streamlit as st
 
 from inference.escaping import markdown_text
 from inference.formatting import french
+from inference.lab_text import read_lab
 from pages.ui.bench import read_link, show_bench
+from pages.ui.frame import PAGES, link_to
 from pages.ui.markup import lesson
 from pages.ui.resources import ILLUSTRATIVE, REAL, SOURCES, is_default_model, scorer_for
 
+PATH_COLUMNS = 3
 SOURCE_NAMES = {REAL: "Modèle réel", ILLUSTRATIVE: "Chiffres de la fiche (illustratifs)"}
 
 read_link(SOURCES)
@@ -32,3 +35,12 @@ else:
 if is_default_model(scorer):
     with st.expander("D’où viennent ces nombres"):
         st.markdown(lesson("precision"))
+
+st.subheader("Le parcours", anchor=False)
+st.markdown(french("Le banc montre ce qu’est un token. Les laboratoires, dans l’ordre, montrent ce qu’il coûte et ce qui le change."))
+labs = list(PAGES["Laboratoires"])
+for start in range(0, len(labs), PATH_COLUMNS):
+    for column, name in zip(st.columns(PATH_COLUMNS), labs[start : start + PATH_COLUMNS], strict=False):
+        with column:
+            link_to(name)
+            st.caption(read_lab(name).asks)

@@ -15,6 +15,7 @@ PAGES = {
         "temperature_zero": "Température zéro",
         "batching": "Par lots",
         "speculative": "Décodage spéculatif",
+        "strategies": "Stratégies",
         "costs": "Coûts",
     },
     "Repères": {"glossary": "Glossaire", "further_reading": "Pour aller plus loin"},

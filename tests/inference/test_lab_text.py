@@ -48,6 +48,12 @@ def test_blanks_are_filled_and_spaces_are_french(lab):
     assert lab.part("guillemets", what=3) == f"Il dit «{SPACE}3{SPACE}»{SPACE}!"
 
 
+def test_it_asks_its_last_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(lab_text, "LABS", tmp_path)
+    (tmp_path / "essai.md").write_text("# T\n\n## question\nOn lit. Un mot, puis deux : combien ?", encoding="utf-8")
+    assert read_lab("essai").asks == f"Un mot, puis deux{SPACE}: combien{SPACE}?"
+
+
 def test_what_fills_a_blank_is_not_filled_again(lab):
     assert lab.part("guillemets", what="{units} {0} }") == f"Il dit «{SPACE}{{units}} {{0}} }}{SPACE}»{SPACE}!"
 
