@@ -16,6 +16,7 @@ PAGES = {
         "batching": "Par lots",
         "speculative": "Décodage spéculatif",
         "strategies": "Stratégies",
+        "inference_compute": "Calcul à l’inférence",
         "costs": "Coûts",
     },
     "Repères": {"glossary": "Glossaire", "further_reading": "Pour aller plus loin"},

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
+from inference import answers
+from inference.answers import Answer
 from inference.errors import UserError
 from inference.escaping import markdown_text
 from inference.formatting import number
@@ -141,6 +143,23 @@ def open_branches():
     from inference.models.sampled import Branches
 
     return Branches
+
+
+def open_weights():
+    """What reads all the bytes of a model's weights; see `inference.models.fingerprint`."""
+    from inference.models import fingerprint
+
+    return fingerprint.weight_chunks
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _scored(_scorer: PrefixCache, revision: str, dtype: str, prompt_ids: tuple[int, ...], token_ids: tuple[int, ...]) -> Answer:
+    return answers.score_answer(_scorer, prompt_ids, token_ids)
+
+
+def score_answer(scorer: PrefixCache, prompt_ids: tuple[int, ...], token_ids: tuple[int, ...]) -> Answer:
+    """The probability of an answer, computed once for all visitors. Raises `UserError`."""
+    return _scored(scorer, scorer.info.revision, scorer.info.dtype, prompt_ids, token_ids)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
