@@ -20,16 +20,14 @@ LOOKUP_NGRAMS = (3, 2, 1)
 class Proposal:
     """One token of the draft.
 
-    q, p     its probability for the draft and for the target; p and u are None when a refusal before it left it unread.
-    u        the uniform number the ratio is held against.
-    overlap  Σ min(p, q) over the vocabulary: the chance, before drawing, that this position's proposal is accepted.
+    q, p  its probability for the draft and for the target; p and u are None when a refusal before it left it unread.
+    u     the uniform number the ratio is held against.
     """
 
     token_id: int
     q: float
     p: float | None = None
     u: float | None = None
-    overlap: float | None = None
 
     @property
     def acceptance(self) -> float | None:
@@ -112,7 +110,7 @@ def verify(proposed: Sequence[tuple[int, np.ndarray]], target: Iterator[np.ndarr
     examined = []
     for position, (token_id, q) in enumerate(proposed):
         p = next(target)
-        examined.append(Proposal(token_id, float(q[token_id]), float(p[token_id]), next(uniforms), overlap(p, q)))
+        examined.append(Proposal(token_id, float(q[token_id]), float(p[token_id]), next(uniforms)))
         if not examined[-1].is_accepted:
             unread = (Proposal(later_id, float(later_q[later_id])) for later_id, later_q in proposed[position + 1 :])
             return Round((*examined, *unread), draw_inverse_cdf(residual(p, q), next(uniforms)).token_id)

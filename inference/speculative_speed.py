@@ -10,8 +10,9 @@ import numpy as np
 
 from inference.distributions import largest, softmax
 from inference.measurement import Progress, Spread, Work, timed
-from inference.models.base import Model, State
+from inference.models.base import State
 from inference.passages import read_passages
+from inference.precisions import ReadableModel
 from inference.prefix_cache import PrefixCache
 from inference.speculative import (
     Draft,
@@ -25,6 +26,7 @@ from inference.speculative import (
     draw_many,
     expected_speedup,
     expected_tokens,
+    overlap,
     uniforms_of,
     verify,
 )
@@ -37,26 +39,29 @@ PROMPTS = (
 TOKENS = 24
 """Written after each prompt, or a few more: a round is never cut short."""
 DRAFT_ROWS = 32_768
-NUM_DRAFT_TOKENS = (1, 2, 3, 4)
 DRAWS = 20_000
 PLAIN, SMALL, LOOKUP = "sans brouillon", "modèle réduit", "relecture du texte"
+NUM_DRAFT_TOKENS = {SMALL: (1, 2, 3, 4), LOOKUP: (2, 4)}
+"""γ, the tokens proposed at each pass, that each draft is tried with."""
 
 
-class VerifyingModel(Model, Protocol):
-    def logits_along(self, token_ids: Sequence[int]) -> np.ndarray:
-        """(n, vocab_size) float32: the scores of the token after each one, read in one pass."""
-
+class VerifyingModel(ReadableModel, Protocol):
     def verify(self, token_ids: Sequence[int], state: State) -> tuple[np.ndarray, State]:
         """(n, vocab_size) float32: the scores after each proposed token, and the state after all of them."""
 
 
 @dataclass(frozen=True)
 class TimedRound:
-    """draft_s: of the proposals; target_s: of the target's pass; total_s: with the draws."""
+    """A round, and what it took.
+
+    overlaps  Σ min(p, q) at each proposal examined: the chance, before anything is drawn there, that it is accepted.
+    draft_s   of the proposals.
+    total_s   with the target's pass and the draws.
+    """
 
     round: Round
+    overlaps: tuple[float, ...]
     draft_s: float
-    target_s: float
     total_s: float
 
 
@@ -68,8 +73,13 @@ class Text:
     rounds: tuple[TimedRound, ...]
 
     @property
+    def token_ids(self) -> tuple[int, ...]:
+        """What was written."""
+        return tuple(token_id for timed_round in self.rounds for token_id in timed_round.round.new_ids)
+
+    @property
     def tokens(self) -> int:
-        return sum(len(timed_round.round.new_ids) for timed_round in self.rounds)
+        return len(self.token_ids)
 
     @property
     def token_s(self) -> float:
@@ -97,7 +107,7 @@ class Run:
     @property
     def acceptance_rate(self) -> float:
         """α, the mean of Σ min(p, q) where a proposal was examined; 0 when none was."""
-        overlaps = [proposal.overlap for timed_round in self.rounds for proposal in timed_round.round.examined]
+        overlaps = [overlap for timed_round in self.rounds for overlap in timed_round.overlaps]
         return sum(overlaps) / len(overlaps) if overlaps else 0.0
 
     @property
@@ -117,6 +127,12 @@ class Run:
         return Spread.of([plain.token_s / text.token_s for plain, text in zip(self.plain, self.texts, strict=True)])
 
     @property
+    def same_texts(self) -> int:
+        """How many texts begin as without a draft, as far as both go."""
+        pairs = zip(self.texts, self.plain)
+        return sum(all(one == other for one, other in zip(text.token_ids, plain.token_ids)) for text, plain in pairs)
+
+    @property
     def draft_cost(self) -> float:
         """Seconds for one proposal, in plain passes."""
         proposed = sum(len(timed_round.round.proposals) for timed_round in self.rounds)
@@ -129,6 +145,7 @@ class Run:
 
     @property
     def expected_tokens(self) -> float:
+        """By the formula, which takes every pass to have its γ proposals."""
         return expected_tokens(self.acceptance_rate, self.num_draft_tokens)
 
     @property
@@ -157,7 +174,6 @@ class SpeculativeSpeed:
     plain: tuple[Text, ...]
     runs: tuple[Run, ...]
     check: DrawsCheck
-    draft_bytes: int
 
     @property
     def best(self) -> Run:
@@ -185,7 +201,7 @@ def measure(
         SMALL: ModelDraft(small, vocab_size, temperature),
         LOOKUP: PromptLookup(vocab_size),
     }
-    settings = [(PLAIN, 0), *((name, gamma) for name in (SMALL, LOOKUP) for gamma in NUM_DRAFT_TOKENS)]
+    settings = [(PLAIN, 0), *((name, gamma) for name, gammas in NUM_DRAFT_TOKENS.items() for gamma in gammas)]
     texts: dict[tuple[str, int], list[Text]] = {setting: [] for setting in settings}
     for position, prompt in enumerate(prompts):
         prompt_ids = tuple(scorer.vocabulary.encode(prompt))
@@ -203,7 +219,7 @@ def measure(
     check = _check(scorer, drafts[SMALL], scorer.vocabulary.encode(prompts[0]), temperature)
     plain = tuple(texts.pop((PLAIN, 0)))
     runs = tuple(Run(name, gamma, tuple(written), plain) for (name, gamma), written in texts.items())
-    return SpeculativeSpeed(plain, runs, check, small.nbytes)
+    return SpeculativeSpeed(plain, runs, check)
 
 
 def speculate(
@@ -229,13 +245,15 @@ def _round(
     temperature: float,
     uniforms: Iterator[float],
 ) -> tuple[TimedRound, State]:
-    start_s = time.perf_counter()
-    draft_s, proposed = timed(lambda: draft.propose(text_ids, num_draft_tokens, uniforms))
-    read_ids = (text_ids[-1], *(token_id for token_id, _ in proposed))
+    """A round, with everybody else kept out of the model meanwhile, and the state after all that the target has read."""
     with scorer.model_alone() as model:
-        target_s, (logits, read) = timed(lambda: model.verify(read_ids, state))
-    done = verify(proposed, (distribution(row, temperature) for row in logits), uniforms)
-    return TimedRound(done, draft_s, target_s, time.perf_counter() - start_s), read
+        start_s = time.perf_counter()
+        draft_s, proposed = timed(lambda: draft.propose(text_ids, num_draft_tokens, uniforms))
+        logits, read = model.verify((text_ids[-1], *(token_id for token_id, _ in proposed)), state)
+        done = verify(proposed, (distribution(row, temperature) for row in logits), uniforms)
+        total_s = time.perf_counter() - start_s
+    examined = zip(logits, (q for _, q in proposed[: len(done.examined)]))
+    return TimedRound(done, tuple(overlap(distribution(row, temperature), q) for row, q in examined), draft_s, total_s), read
 
 
 def _read(scorer: PrefixCache, token_ids: tuple[int, ...]) -> State:

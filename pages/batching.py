@@ -10,7 +10,7 @@ from inference.formatting import NARROW, mebibytes, milliseconds, number, percen
 from inference.kv_cache import cache_bytes
 from inference.serving import OUTPUT_TOKENS, PROMPT_TOKENS
 from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict, warn_if_unsteady
-from pages.ui.resources import REAL, describe_model, open_serving, scorer_for
+from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 BET_ROWS = 16
 STATIC, CONTINUOUS = "lots fixes", "lot continu"
@@ -40,7 +40,7 @@ if choice:
             slots=SLOTS,
         )
     )
-    engines = open_serving()
+    engines = concrete("continuous")
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, engines.PaddedRows, engines.PagedEngine), lasts="une minute")
 if result:
     by_rows = {one.rows: one for one in result.sizes}

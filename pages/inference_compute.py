@@ -8,7 +8,7 @@ from inference.formatting import decimal, french, number, percent, plural
 from inference.inference_compute import BEST, MAX_TOKENS, PASS, ROUNDS, SAMPLES, TIMED, VOTE, measure
 from inference.questions import read_questions
 from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict, warn_if_unsteady
-from pages.ui.resources import REAL, describe_model, open_branches, scorer_for
+from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 from pages.ui.session import open_in_bench
 
 TEMPERATURES = (0.7, 1.0)
@@ -44,7 +44,7 @@ if choice:
     st.markdown(lab.text.part("mesure", samples=SAMPLES, questions=len(asked), max_tokens=MAX_TOKENS))
     settings = f"{describe_model(scorer)}, T = {decimal(temperature)}, {theme}"
     lasts = "une à deux minutes" if theme == ALL else "une vingtaine de secondes"
-    result = measured(lab, settings, lambda: measure(scorer, open_branches(), temperature, asked), lasts)
+    result = measured(lab, settings, lambda: measure(scorer, concrete("sampled").Branches, temperature, asked), lasts)
 if result:
     gain, vote_over_greedy, best_over_greedy = result.gain(VOTE), result.gain_over_greedy(VOTE), result.gain_over_greedy(BEST)
     warn_if_unsteady(*result.sample_times.values(), result.greedy_time)

@@ -9,7 +9,7 @@ from inference.formatting import count, decimal, gigabytes, mebibytes, milliseco
 from inference.memory_floor import critical_batch_size, floor_s, read_presets, weights_read_bytes
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
 from pages.ui.markup import ASSETS
-from pages.ui.resources import REAL, describe_model, open_block, scorer_for
+from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 BITS = (16, 8, 4.5, 4)
 presets = read_presets(ASSETS / "hardware.json")
@@ -24,7 +24,9 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure", rounds=ROUNDS))
-    result = measured(lab, describe_model(scorer), lambda: measure(scorer, open_block), lasts="une dizaine de secondes")
+    result = measured(
+        lab, describe_model(scorer), lambda: measure(scorer, concrete("bandwidth").open_block), lasts="une dizaine de secondes"
+    )
 if result:
     warn_if_unsteady(result.decode)
     verdict(choice, lab.text.choices()[0 if result.ratio < 1.3 else 1 if result.ratio < 2 else 2])

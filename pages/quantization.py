@@ -13,7 +13,7 @@ from inference.precisions import PROMPTS, measure
 from inference.sampling import run_pipeline
 from pages.ui import session
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
-from pages.ui.resources import REAL, describe_model, is_default_model, open_block, open_precision, scorer_for
+from pages.ui.resources import REAL, concrete, describe_model, is_default_model, scorer_for
 
 SHOWN = 10
 OTHERS = ("bfloat16", "int8", "int4")
@@ -27,6 +27,7 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure", count=len(names) + 1, passages=len(read_passages()), reference=reference))
+    open_precision, open_block = concrete("quantization").open_precision, concrete("bandwidth").open_block
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, names, open_precision, open_block), lasts="une minute")
 if result:
     by_name = {one.name: one for one in result}

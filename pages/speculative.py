@@ -9,11 +9,9 @@ from inference.measurement import Spread
 from inference.speculative import Round
 from inference.speculative_speed import DRAFT_ROWS, LOOKUP, NUM_DRAFT_TOKENS, PROMPTS, SMALL, TOKENS, measure
 from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
-from pages.ui.resources import REAL, describe_model, open_draft, scorer_for
+from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 TEMPERATURES = (0.0, 0.7, 1.0)
-GOAL = 1.5
-DRAFTS = (SMALL, LOOKUP)
 MARKS = {"accepté": "green", "refusé": "red", "non lu": "gray"}
 
 lab = open_lab("speculative")
@@ -27,8 +25,8 @@ if choice:
             "mesure",
             prompts=len(PROMPTS),
             tokens=TOKENS,
-            fewest=NUM_DRAFT_TOKENS[0],
-            most=NUM_DRAFT_TOKENS[-1],
+            fewest=NUM_DRAFT_TOKENS[SMALL][0],
+            most=NUM_DRAFT_TOKENS[SMALL][-1],
             rows=count(DRAFT_ROWS),
         )
     )
@@ -36,7 +34,7 @@ if choice:
         "Température", TEMPERATURES, default=1.0, format_func=decimal, required=True, key="temperature", bind="query-params"
     )
     settings = f"{describe_model(scorer)}, T = {decimal(temperature)}"
-    result = measured(lab, settings, lambda: measure(scorer, temperature, open_draft), lasts="une minute")
+    result = measured(lab, settings, lambda: measure(scorer, temperature, concrete("draft").open_draft), lasts="une minute")
 
 
 def token(token_id: int) -> str:
@@ -54,13 +52,13 @@ def as_badges(one: Round) -> str:
 
 if result:
     best, check = result.best, result.check
-    widest = result.run(SMALL, NUM_DRAFT_TOKENS[-1])
+    widest = result.run(SMALL, NUM_DRAFT_TOKENS[SMALL][-1])
     lookups = [run.speedup for run in result.runs if run.draft == LOOKUP]
-    warn_if_unsteady(Spread.of([timed_round.target_s for text in result.plain for timed_round in text.rounds]))
+    warn_if_unsteady(Spread.of([timed_round.total_s for text in result.plain for timed_round in text.rounds]))
     verdict(choice, lab.text.choices()[0 if best.speedup < 1.2 else 1 if best.speedup <= 2 else 2])
     st.markdown(
         lab.text.part(
-            "conclusion",
+            "conclusion" if best.speedup > 1 else "plus lent",
             draft=best.draft,
             gamma=best.num_draft_tokens,
             speedup=number(best.speedup, 2),
@@ -72,24 +70,15 @@ if result:
             verify_cost=number(best.verify_cost, 2),
         )
     )
-    if best.speedup >= GOAL:
-        st.markdown(lab.text.part("seuil atteint"))
-    else:
-        st.markdown(
-            lab.text.part(
-                "seuil manqué",
-                tokens_per_pass=number(best.tokens_per_pass, 2),
-                gamma=best.num_draft_tokens,
-                round_cost=number(best.tokens_per_pass / best.speedup, 2),
-            )
-        )
+    round_cost = number(best.tokens_per_pass / best.speedup, 2)
+    st.markdown(lab.text.part("pourquoi", tokens_per_pass=number(best.tokens_per_pass, 2), round_cost=round_cost))
     chart(lab, "vitesse", charts.speedups_figure(result.runs), charts.runs_table(result.runs))
     st.markdown(
         lab.text.part(
             "formule",
             gamma_most=widest.num_draft_tokens,
             verify_most=number(widest.verify_cost, 2),
-            leviathan=number(best.expected_speedup, 2),
+            leviathan=number(max(run.expected_speedup for run in result.runs if run.draft == SMALL), 2),
         )
     )
     st.markdown(lab.text.part("relecture", low=number(min(lookups), 2), high=number(max(lookups), 2)))
@@ -98,8 +87,8 @@ if result:
     st.markdown(lab.text.part("pas à pas"))
     with st.container(horizontal=True):
         prompt = st.selectbox("Texte", PROMPTS, key="texte", bind="query-params")
-        draft = st.selectbox("Brouillon", DRAFTS, key="brouillon", bind="query-params")
-        gamma = st.selectbox("γ", NUM_DRAFT_TOKENS, index=2, key="gamma", bind="query-params")
+        draft = st.selectbox("Brouillon", list(NUM_DRAFT_TOKENS), key="brouillon", bind="query-params")
+        gamma = st.selectbox("γ", NUM_DRAFT_TOKENS[draft], index=1, key="gamma", bind="query-params")
     text = result.run(draft, gamma).texts[PROMPTS.index(prompt)]
     number_of = st.number_input("Passe", 1, len(text.rounds), key="passe", help=f"De 1 à {len(text.rounds)}")
     rounds = [timed_round.round for timed_round in text.rounds[:number_of]]
@@ -122,7 +111,8 @@ if result:
     draws = charts.draws_table(check, label)
     chart(lab, "tirages", charts.draws_figure(draws), draws)
     if not check.degrees:
-        st.markdown(lab.text.part("certain"))
+        texts = sum(len(run.texts) for run in result.runs)
+        st.markdown(lab.text.part("certain", texts=texts, same=sum(run.same_texts for run in result.runs)))
     else:
         figures = {"chi_square": number(check.chi_square, 1), "degrees": check.degrees, "limit": number(check.limit, 1)}
         st.markdown(lab.text.part("conforme" if check.chi_square <= check.limit else "écart", **figures))

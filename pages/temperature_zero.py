@@ -7,7 +7,7 @@ from inference.escaping import markdown_text
 from inference.formatting import count, plural, tiny
 from inference.temperature_zero import AGAIN, ALONE, BATCH, BATCHES, PROMPT, SERVED, measure
 from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict
-from pages.ui.resources import REAL, describe_model, open_arithmetic, open_precision, scorer_for
+from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 lab = open_lab("temperature_zero")
 scorer = scorer_for(REAL)
@@ -27,7 +27,7 @@ if choice:
     precision = scorer.info.dtype
     also = "" if precision == SERVED else f", en {precision} puis en {SERVED}, sur une copie des poids rendue à la fin"
     st.markdown(lab.text.part("mesure", also=also))
-    arithmetic = open_arithmetic()
+    arithmetic, open_precision = concrete("batched"), concrete("quantization").open_precision
     result = measured(lab, describe_model(scorer), lambda: measure(scorer, arithmetic, open_precision), lasts="une demi-minute")
 if result:
     asked = next(one for one in result.comparisons if one.route == BATCH)

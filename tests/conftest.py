@@ -1,5 +1,6 @@
 """Fixtures shared by every test. The real model is converted once a session, into a folder of its own."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -16,8 +17,10 @@ PROMPT = "Le chat dort sur le"
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory) -> Path:
-    """The embedded model, converted by the code under test."""
-    return embedded.prepare(folder=tmp_path_factory.mktemp("cache") / embedded.default_folder().name)
+    """The embedded model, converted by the code under test; the processes that share the tests share it too, and convert it once."""
+    own = tmp_path_factory.getbasetemp()
+    session = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    return embedded.prepare(folder=session / "cache" / embedded.default_folder().name)
 
 
 @pytest.fixture(scope="session")

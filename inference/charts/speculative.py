@@ -16,7 +16,9 @@ SHOWN = 10
 
 
 def runs_table(runs: tuple[Run, ...]) -> pd.DataFrame:
-    """One row a draft and a γ; costs in plain passes of the target, rates in [0, 1]."""
+    """One row a draft and a γ; costs in plain passes of the target, rates in [0, 1]. Nothing is computed for a draft that may propose
+    less than γ tokens."""
+    computed = [run if run.draft == SMALL else None for run in runs]
     return pd.DataFrame(
         {
             "brouillon": [run.draft for run in runs],
@@ -25,20 +27,20 @@ def runs_table(runs: tuple[Run, ...]) -> pd.DataFrame:
             "texte le moins accéléré": [round(run.speedups.low_s, 2) for run in runs],
             "texte le plus accéléré": [round(run.speedups.high_s, 2) for run in runs],
             "tokens par passe": [round(run.tokens_per_pass, 2) for run in runs],
-            "calcul : tokens par passe": [round(run.expected_tokens, 2) for run in runs],
+            "calcul : tokens par passe": [run and round(run.expected_tokens, 2) for run in computed],
             "α, moyenne de Σ min(p, q)": [round(run.acceptance_rate, 3) for run in runs],
             "part acceptée": [round(run.accepted_share, 3) for run in runs],
             "coût d’une proposition (passes)": [round(run.draft_cost, 3) for run in runs],
             "coût d’une vérification (passes)": [round(run.verify_cost, 3) for run in runs],
-            "calcul : accélération": [round(run.expected_speedup_here, 2) for run in runs],
-            "calcul, vérification à une passe": [round(run.expected_speedup, 2) for run in runs],
+            "calcul : accélération": [run and round(run.expected_speedup_here, 2) for run in computed],
+            "calcul, vérification à une passe": [run and round(run.expected_speedup, 2) for run in computed],
             "passes": [len(run.rounds) for run in runs],
         }
     )
 
 
 def speedups_figure(runs: tuple[Run, ...]) -> go.Figure:
-    """The speed-up against γ for each draft, from the slowest to the fastest text, and what the formula makes of α and the costs."""
+    """The speed-up against γ for each draft, from the slowest to the fastest text, and what the formula makes of the small model's α."""
     data = []
     for draft in dict.fromkeys(run.draft for run in runs):
         own = [run for run in runs if run.draft == draft]
@@ -53,8 +55,9 @@ def speedups_figure(runs: tuple[Run, ...]) -> go.Figure:
                 }
             }
         )
-        computed = [run.expected_speedup_here for run in own]
-        data.append(_line(f"{draft}, calcul", gammas, computed, COLOURS[draft], dash="dot"))
+        if draft == SMALL:
+            computed = [run.expected_speedup_here for run in own]
+            data.append(_line(f"{draft}, calcul", gammas, computed, COLOURS[draft], dash="dot"))
     return figure(
         data=data,
         layout={

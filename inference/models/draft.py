@@ -29,10 +29,6 @@ class Int8Rows:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return torch._weight_int8pack_mm(x, self.codes, self.scales)
 
-    @property
-    def nbytes(self) -> int:
-        return self.codes.nbytes + self.scales.nbytes
-
 
 class Norm:
     """Root mean square normalization; Gemma stores its weights less one."""
@@ -109,12 +105,6 @@ class Gemma3Draft:
             logits = self._forward(torch.tensor(text_ids[start:]), start)
         self.read = text_ids
         return logits.float().numpy()
-
-    @property
-    def nbytes(self) -> int:
-        """Of the weights it reads at each token."""
-        matrices = [m for layer in self.layers for m in (layer.to_heads, layer.from_heads, layer.to_mlp, layer.from_mlp)]
-        return sum(matrix.nbytes for matrix in [*matrices, self.head])
 
     def _forward(self, token_ids: torch.Tensor, start: int) -> torch.Tensor:
         end = start + len(token_ids)

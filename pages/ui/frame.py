@@ -15,9 +15,11 @@ PAGES = {
         "temperature_zero": "Température zéro",
         "batching": "Par lots",
         "speculative": "Décodage spéculatif",
-        "strategies": "Stratégies",
+        "context_weights": "Contexte et poids",
         "inference_compute": "Calcul à l’inférence",
+        "strategies": "Stratégies",
         "costs": "Coûts",
+        "misconceptions": "Idées reçues",
     },
     "Repères": {"glossary": "Glossaire", "further_reading": "Pour aller plus loin"},
 }
@@ -40,9 +42,8 @@ def require_frame() -> None:
 
 
 def link_to(name: str) -> None:
-    """A link to a page by its name; nothing while there is no such page."""
-    if name in TITLES:
-        st.page_link(f"pages/{name}.py", label=TITLES[name], icon=":material/arrow_forward:")
+    """A link to a page by its name."""
+    st.page_link(f"pages/{name}.py", label=TITLES[name], icon=":material/arrow_forward:")
 
 
 def _navigation():

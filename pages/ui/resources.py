@@ -1,11 +1,13 @@
 """What all visitors share: the models, and what they have already computed."""
 
 import gc
+import importlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import streamlit as st
 
@@ -103,53 +105,9 @@ def describe_model(scorer: PrefixCache) -> str:
     return f"{scorer.info.name} en {scorer.info.dtype}"
 
 
-def open_block() -> Callable[[], int]:
-    """What reads a block of this machine's memory; see `inference.models.bandwidth`."""
-    from inference.models import bandwidth
-
-    return bandwidth.open_block()
-
-
-def open_precision(model, precision: str):
-    """The same model with fewer bits per weight; see `inference.models.quantization`."""
-    from inference.models import quantization
-
-    return quantization.open_precision(model, precision)
-
-
-def open_draft(model, token_ids):
-    """A draft of the running model; see `inference.models.draft`."""
-    from inference.models import draft
-
-    return draft.open_draft(model, token_ids)
-
-
-def open_arithmetic():
-    """What computes the same logits in several ways; see `inference.models.batched`."""
-    from inference.models import batched
-
-    return batched
-
-
-def open_serving():
-    """What computes several texts in one pass; see `inference.models.continuous`."""
-    from inference.models import continuous
-
-    return continuous
-
-
-def open_branches():
-    """What draws several continuations of a prompt together; see `inference.models.sampled`."""
-    from inference.models.sampled import Branches
-
-    return Branches
-
-
-def open_weights():
-    """What reads all the bytes of a model's weights; see `inference.models.fingerprint`."""
-    from inference.models import fingerprint
-
-    return fingerprint.weight_chunks
+def concrete(name: str) -> ModuleType:
+    """A module of `inference.models` that needs torch, which takes seconds to load: pages ask for it once there is a model to use it on."""
+    return importlib.import_module(f"inference.models.{name}")
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
@@ -164,10 +122,8 @@ def score_answer(scorer: PrefixCache, prompt_ids: tuple[int, ...], token_ids: tu
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _inspected(_scorer: PrefixCache, revision: str, dtype: str, token_ids: tuple[int, ...], position: int) -> ForwardPass:
-    from inference.models.inspection import inspect
-
     with _scorer.model_alone() as model:
-        return inspect(model, token_ids, position)
+        return concrete("inspection").inspect(model, token_ids, position)
 
 
 def inspect(scorer: PrefixCache, token_ids: Sequence[int], position: int) -> ForwardPass:

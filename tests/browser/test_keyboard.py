@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from inference.formatting import french
+from pages.ui.frame import PAGES
 from tests.browser.conftest import watched_page
 
 WATCH_FOCUS = """
@@ -120,6 +121,7 @@ def test_tab_goes_through_every_control_from_top_to_bottom(browser, server):
         *rows,
         *("Arrêts", "Forcer un autre token", "Tableau et fichiers"),
         "D’où viennent ces nombres",
+        *PAGES["Laboratoires"].values(),
     ]
 
 

@@ -1,72 +1,13 @@
-"""Each lab driven to its end on the real model, by mouse, and its numbers read back. They are checked for sense, never for a time."""
+"""Each measured lab driven to its end on the real model, and its numbers read back. They are checked for sense, never for a time."""
 
-import csv
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from inference.formatting import french
-from inference.lab_text import read_lab
-from tests.browser.axe import violations
+from inference.formatting import count, french
 from tests.browser.conftest import watched_page
-
-LABS = {
-    "forward_pass": "Passe avant",
-    "prefill_decode": "Prefill et décodage",
-    "memory_floor": "Le plancher mémoire",
-    "quantization": "Quantification",
-    "costs": "Coûts",
-}
-MEASURE_MS = 300_000
-ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Mobile Safari/537.36"
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "user_agent": ANDROID}
-
-
-def open_lab(page: Page, name: str) -> None:
-    """From the home page, by the menu."""
-    page.goto("/")
-    page.get_by_role("button", name="Laboratoires").click()
-    page.get_by_role("menuitem", name=LABS[name]).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(read_lab(name).title)
-
-
-def make_bet(page: Page, name: str, choice: int = 1) -> str:
-    answer = read_lab(name).choices()[choice]
-    page.get_by_role("radiogroup").get_by_text(answer, exact=True).click()
-    return answer
-
-
-def start(page: Page) -> None:
-    page.get_by_role("button", name="Mesurer", exact=True).click()
-    expect(page.get_by_role("progressbar")).to_be_visible()
-
-
-def wait_for_result(page: Page) -> None:
-    expect(page.get_by_text("Mesuré le")).to_be_visible(timeout=MEASURE_MS)
-    wait_for_rest(page)
-    expect(page.get_by_text(re.compile("^(Pari gagné|Vous aviez parié)"))).to_be_visible()
-
-
-def wait_for_rest(page: Page) -> None:
-    expect(page.locator("[data-testid=stApp]")).to_have_attribute("data-test-script-state", "notRunning")
-
-
-def read_csv(page: Page, position: int) -> dict[str, list[str]]:
-    """The file behind a chart of the page, by column."""
-    expander = page.get_by_test_id("stExpander").nth(position)
-    expander.locator("summary").click()
-    expect(expander.locator("canvas").first).to_be_visible()  # it comes late, and moves the button
-    wait_for_rest(page)
-    with page.expect_download() as download:
-        expander.get_by_role("button", name="Télécharger (CSV)").press("Enter")
-    with open(download.value.path(), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {column: [row[column] for row in rows] for column in rows[0]}
-
-
-def floats(column: list[str]) -> list[float]:
-    return [float(value) for value in column]
+from tests.browser.labs import floats, make_bet, open_lab, read_csv, start, wait_for_rest, wait_for_result
 
 
 def test_prefill_and_decode_to_the_end(browser, server, page):
@@ -145,6 +86,88 @@ def test_quantization_to_the_end(page):
     assert floats(step["tirage (%)"])[0] == pytest.approx(22.9 / 0.9, abs=0.2)
 
 
+def test_temperature_zero_to_the_end(page):
+    open_lab(page, "temperature_zero")
+    make_bet(page, "temperature_zero")
+    start(page)
+    wait_for_result(page)
+    found = read_csv(page, 0)
+    differing = [int(value) for value in found["logits différents"]]
+    assert found["logits"] == ["262144"] * len(differing)
+    again = [value for value, route in zip(differing, found["calculé"], strict=True) if route == "seul, une seconde fois"]
+    assert len(again) == 2
+    if not any(again):
+        expect(page.get_by_text(french("La même passe faite deux fois, seule : aucun logit ne change."))).to_be_visible()
+    batch = next(value for value, route in zip(differing, found["calculé"], strict=True) if route == "lot de 8")
+    expect(page.get_by_text("L’invite seule, puis dans un lot de 8")).to_contain_text(count(batch))
+    expect(page.get_by_role("heading", name="L’ordre des additions")).to_be_visible()
+
+
+def test_batching_to_the_end(page):
+    open_lab(page, "batching")
+    make_bet(page, "batching")
+    start(page)
+    wait_for_result(page)
+    sizes, requests = read_csv(page, 0), read_csv(page, 2)
+    assert sizes["textes"] == ["1", "2", "4", "8", "16", "32", "64"]
+    throughput = floats(sizes["tokens/s, tous ensemble"])
+    assert throughput[-1] > 2 * throughput[0], "sixty-four texts share what one pays alone"
+    half = len(requests["demande"]) // 2
+    assert sorted(requests["demande"][:half]) == sorted(requests["demande"][half:]), "the same stream under both policies"
+    for arrived, begun, first, ended in zip(
+        *(floats(requests[f"{moment} (s)"]) for moment in ("arrivée", "début", "premier token", "fin")), strict=True
+    ):
+        assert arrived <= begun < first <= ended
+    compared = page.get_by_text("Par lots fixes,").first.inner_text()
+    static, continuous = (
+        float(re.search(pattern, compared)[1].replace(",", ".")) for pattern in (r"([\d,]+)\s% du temps", r"En continu, ([\d,]+)\s%")
+    )
+    assert continuous < static, "nobody waits for the longest text"
+
+
+def test_speculative_decoding_to_the_end(page):
+    open_lab(page, "speculative")
+    make_bet(page, "speculative")
+    start(page)
+    wait_for_result(page)
+    runs = read_csv(page, 0)
+    for gamma, per_pass, share in zip(floats(runs["γ"]), floats(runs["tokens par passe"]), floats(runs["part acceptée"]), strict=True):
+        assert 1 <= per_pass <= gamma + 1 and 0 <= share <= 1
+    assert floats(runs["tokens par passe"])[1] > 1.5, "two proposals of the small model"
+    assert floats(runs["α, moyenne de Σ min(p, q)"])[0] > 0.8
+    expect(page.get_by_text("Le texte est celui du gros modèle")).to_be_visible()
+    page.get_by_label("Passe", exact=True).press("ArrowUp")
+    page.get_by_label("Passe", exact=True).press("Enter")
+    expect(page.get_by_text(re.compile(" · (en prime|repêché)$"))).to_have_count(1)
+    passes = read_csv(page, 1)
+    assert passes["sort"][0] in ("accepté", "refusé")
+    assert (float(passes["u"][0]) < float(passes["min(1, p/q)"][0])) == (passes["sort"][0] == "accepté")
+
+
+def test_strategies_to_the_end(page):
+    open_lab(page, "strategies")
+    make_bet(page, "strategies")
+    start(page)
+    wait_for_result(page)
+    texts = read_csv(page, 0)
+    assert texts["stratégie"] == ["glouton", "faisceau", "tirage A", "tirage B"]
+    assert all(total < 0 for total in floats(texts["log p du texte (nats)"]))
+    expect(page.get_by_role("heading", name="L’arbre du faisceau")).to_be_visible()
+
+
+def test_inference_time_compute_on_one_theme(page):
+    open_lab(page, "inference_compute")
+    make_bet(page, "inference_compute")
+    page.get_by_label("Questions").click()
+    page.get_by_role("option", name="capitales").click()
+    expect(page.get_by_text("Le modèle complète 7 phrases courtes")).to_be_visible()
+    start(page)
+    wait_for_result(page)
+    accuracy = read_csv(page, 0)
+    passed = [share for way, share in zip(accuracy["façon de répondre"], floats(accuracy["justes (%)"]), strict=True) if way == "pass@n"]
+    assert len(passed) > 3 and passed == sorted(passed), "one more answer can only help whoever knows the right one"
+
+
 def test_the_forward_pass_to_the_bench(page):
     open_lab(page, "forward_pass")
     make_bet(page, "forward_pass")
@@ -196,29 +219,27 @@ def test_two_visitors_share_a_measurement_and_one_leaves(browser, server):
         expect(other.locator(".chip.written")).to_have_count(1)
 
 
-@pytest.mark.parametrize("name", LABS)
-def test_a_lab_shows_nothing_before_the_bet_and_suits_axe_after_it(browser, server, name):
-    with watched_page(browser, server, reduced_motion="reduce") as page:
-        open_lab(page, name)
-        expect(page.get_by_text("Votre pari.")).to_be_visible()
-        expect(page.get_by_role("button", name="Mesurer")).to_have_count(0)
-        expect(page.get_by_text(re.compile("^(Pari gagné|Vous aviez parié)"))).to_have_count(0)
-        make_bet(page, name)
-        expect(page.get_by_text("Source")).to_be_visible(timeout=60_000)
+def test_context_and_weights_to_the_end(page):
+    open_lab(page, "context_weights")
+    make_bet(page, "context_weights")
+    start(page)
+    wait_for_result(page)
+    expect(page.get_by_text(french("Les deux empreintes sont les mêmes : aucun poids n’a bougé."))).to_be_visible()
+    own = read_csv(page, 1)
+    assert "␣Vel" in own["token"]
+    page.get_by_label("Passage").fill("<img src=x onerror=alert(1)> **Rien** à voir.")
+    page.keyboard.press("Control+Enter")
+    wait_for_rest(page)
+    expect(page.get_by_text("La réponse entière :")).to_contain_text(french("< 0,01 % avec"))
+
+
+def test_each_misconception_is_bet_on_and_measured(page):
+    open_lab(page, "misconceptions")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    for position in range(3):
+        page.get_by_role("radiogroup").nth(position).get_by_text("fausse", exact=True).click()
+        page.get_by_role("button", name="Mesurer", exact=True).click()
+        expect(page.get_by_text("Mesuré le")).to_have_count(position + 1, timeout=120_000)
         wait_for_rest(page)
-        for colours in ("light", "dark"):
-            page.emulate_media(color_scheme=colours, reduced_motion="reduce")
-            assert violations(page) == []
-
-
-@pytest.mark.parametrize("name", LABS)
-def test_a_lab_fits_a_phone(browser, server, name):
-    with watched_page(browser, server, **PHONE) as page:
-        page.goto("/")
-        page.get_by_test_id("stExpandSidebarButton").click()
-        page.get_by_role("link", name=LABS[name]).click()
-        expect(page.get_by_role("heading", level=1)).to_have_text(read_lab(name).title)
-        make_bet(page, name)
-        expect(page.get_by_text("Source")).to_be_visible(timeout=60_000)
-        width = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-        assert width <= PHONE["viewport"]["width"]
+    expect(page.get_by_text(french("Pari gagné : fausse."))).to_have_count(2)  # the weights and the words; the third depends on the machine
+    expect(page.get_by_role("link", name="Température zéro")).to_be_visible()

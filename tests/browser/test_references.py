@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from inference.formatting import french
 from tests.browser.axe import violations
 from tests.browser.conftest import watched_page
-from tests.browser.test_labs import make_bet, open_lab, read_csv, wait_for_rest
+from tests.browser.labs import make_bet, open_lab, read_csv, wait_for_rest
 
 HOSTILE = "<img src=x onerror=alert(1)> $x$ **b**"
 REFERENCES = ("Glossaire", "Pour aller plus loin")

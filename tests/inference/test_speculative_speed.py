@@ -10,7 +10,7 @@ from inference.generation import generate
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, StopRules
 from inference.speculative import ModelDraft, NoDraft, PromptLookup
-from inference.speculative_speed import LOOKUP, NUM_DRAFT_TOKENS, PLAIN, SMALL, Run, Text, measure, speculate
+from inference.speculative_speed import NUM_DRAFT_TOKENS, PLAIN, SMALL, Run, Text, measure, speculate
 from tests.conftest import answers
 
 PROMPT = "abcabcab"
@@ -25,7 +25,6 @@ class Blurred:
     """The same network with noise in its logits, that knows the first 200 tokens only."""
 
     token_ids = np.arange(200)
-    nbytes = 123
 
     def __init__(self, model, noise: float = 0.5):
         self.model, self.noise = model, noise
@@ -33,6 +32,15 @@ class Blurred:
     def logits_after(self, text_ids):
         logits = self.model.prefill(text_ids).scores.logits[:200]
         return logits + np.random.default_rng(text_ids[-1]).normal(scale=self.noise, size=200).astype(np.float32)
+
+
+def results(work):
+    """The progress of a measurement, then its result."""
+    try:
+        while True:
+            yield next(work)
+    except StopIteration as end:
+        yield end.value
 
 
 def drafts(tiny):
@@ -46,6 +54,11 @@ def test_at_temperature_zero_the_text_is_the_greedy_one(tiny, scorer, which):
     expected = [trace.choice.token_id for trace, _ in greedy]
     rounds = islice(speculate(scorer, drafts(tiny)[which], 3, prompt_ids, 0.0), 20)
     assert [token_id for one in rounds for token_id in one.round.new_ids][:20] == expected
+
+
+def test_at_temperature_zero_every_text_is_the_plain_one(scorer):
+    *_, result = results(measure(scorer, 0.0, lambda model, rows: Blurred(model), prompts=("abcabc",), tokens=6, draft_rows=200))
+    assert [run.same_texts for run in result.runs] == [1] * len(result.runs)
 
 
 def test_p_is_what_the_model_gives_to_the_whole_text(tiny, scorer):
@@ -73,12 +86,15 @@ def test_every_draft_and_every_gamma_on_every_prompt(tiny, scorer):
         result = end.value
     fractions = [one.fraction for one in progress]
     assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] <= 1
-    assert [(run.draft, run.num_draft_tokens) for run in result.runs] == [(d, g) for d in (SMALL, LOOKUP) for g in NUM_DRAFT_TOKENS]
+    assert [(run.draft, run.num_draft_tokens) for run in result.runs] == [
+        (draft, gamma) for draft, gammas in NUM_DRAFT_TOKENS.items() for gamma in gammas
+    ]
     assert {one.doing.split(", ")[-1] for one in progress} >= {PLAIN, "γ = 1", "γ = 4"}
     assert all(len(run.texts) == 2 and min(text.tokens for text in run.texts) >= 6 for run in result.runs)
     assert all(len(timed_round.round.new_ids) == 1 for text in result.plain for timed_round in text.rounds)
     assert result.check.draws == 20_000 and result.check.largest_error < 1e-12
-    assert result.draft_bytes == 123
+    for run in result.runs:
+        assert all(len(one.overlaps) == len(one.round.examined) for one in run.rounds)
     assert result.best.speedup == max(run.speedup for run in result.runs)
 
 
@@ -111,15 +127,13 @@ class FakeRound:
 
 
 class FakeProposal:
-    overlap = 0.5
-
     def __init__(self, is_accepted):
         self.is_accepted = is_accepted
 
 
 class FakeTimed:
     def __init__(self, tokens, total_s, draft_s=0.0, examined=0):
-        self.round, self.draft_s, self.total_s = FakeRound(tokens, examined), draft_s, total_s
+        self.round, self.overlaps, self.draft_s, self.total_s = FakeRound(tokens, examined), (0.5,) * examined, draft_s, total_s
 
 
 def test_the_figures_of_a_run_by_hand():

@@ -1,0 +1,69 @@
+"""What answers the misconceptions, as tables and a chart."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from inference.charts.style import MEASURED, NEUTRAL, figure
+from inference.escaping import html_text
+from inference.formatting import milliseconds
+from inference.misconceptions import Flip, Streaming
+
+Label = Callable[[int], str]
+
+
+def flips_table(flips: tuple[Flip, ...], text: Callable[[tuple[int, ...]], str], label: Label) -> pd.DataFrame:
+    """One row a text whose next token depends on the batch."""
+    return pd.DataFrame(
+        {
+            "texte": [text(flip.token_ids) for flip in flips],
+            "choisi seul": [label(flip.alone) for flip in flips],
+            "choisi dans le lot": [label(flip.in_batch) for flip in flips],
+        }
+    )
+
+
+def streaming_table(streaming: Streaming, label: Label) -> pd.DataFrame:
+    """One row a token, in ms."""
+    return pd.DataFrame(
+        {
+            "position": range(1, len(streaming.token_ids) + 1),
+            "token": [label(token_id) for token_id in streaming.token_ids],
+            "sorti à (ms)": [round(seconds * 1e3, 1) for seconds in streaming.arrivals_s],
+            "durée (ms)": [round(seconds * 1e3, 1) for seconds in streaming.waits_s],
+        }
+    )
+
+
+def streaming_figure(streaming: Streaming, label: Label) -> go.Figure:
+    """A time line, one row a token: from the end of the pass before to the end of its own."""
+    rows = list(range(len(streaming.token_ids)))
+    waits_ms = [seconds * 1e3 for seconds in streaming.waits_s]
+    return figure(
+        data=[
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": rows,
+                "base": [arrival * 1e3 - wait for arrival, wait in zip(streaming.arrivals_s, waits_ms, strict=True)],
+                "x": waits_ms,
+                "marker": {"color": [MEASURED, *[NEUTRAL] * (len(rows) - 1)]},
+                "text": [milliseconds(seconds) for seconds in streaming.arrivals_s],
+                "textposition": "none",
+                "hovertemplate": "%{y} : sorti à %{text}<extra></extra>",
+            }
+        ],
+        layout={
+            "height": 22 * len(rows) + 90,
+            "showlegend": False,
+            "margin": {"l": 10, "r": 20, "t": 10, "b": 40},
+            "xaxis": {"title": {"text": "ms depuis la question"}, "tickformat": ",.0f", "rangemode": "tozero", "fixedrange": True},
+            "yaxis": {
+                "autorange": "reversed",
+                "tickvals": rows,
+                "ticktext": [html_text(label(token_id)) for token_id in streaming.token_ids],
+                "fixedrange": True,
+            },
+        },
+    )
