@@ -1,13 +1,13 @@
 """A conversation with the model, and what it leaves behind: the weights before and after, an answer outside of it and inside."""
 
 import hashlib
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from inference.answers import Answer, answer_ids, score_answer
 from inference.facts import Fact
-from inference.measurement import Progress, Work, within
+from inference.measurement import Progress, Work, timed, within
 from inference.models.base import Model
 from inference.prefix_cache import PrefixCache
 
@@ -56,16 +56,18 @@ class Memory:
 
 
 def write(scorer: PrefixCache, prompt_ids: tuple[int, ...], tokens: int, ends: str | None = None) -> Iterator[tuple[int, float]]:
-    """Yield the favourites one by one, each with the moment its pass ended (`time.perf_counter`), whatever the server knows already.
+    """Yield the favourites one by one, each with the seconds its pass took, whatever the server knows already.
+
+    The time spent waiting for other visitors to be done with the model is not counted.
 
     Stops at an end token, after a token that holds `ends`, after `tokens` of them, or where the context does. Raises `UserError`.
     """
     unread, state = prompt_ids, None
     for _ in range(max(1, min(tokens, scorer.info.context_length - len(prompt_ids) + 1))):
         with scorer.model_alone() as model:
-            forward = model.prefill(unread, state)
+            pass_s, forward = timed(partial(model.prefill, unread, state))
         token_id = int(forward.scores.logits.argmax())
-        yield token_id, time.perf_counter()
+        yield token_id, pass_s
         if _ends(scorer, token_id, ends):
             return
         unread, state = (token_id,), forward.state

@@ -12,6 +12,19 @@ from dataclasses import dataclass
 Z = statistics.NormalDist().inv_cdf(0.975)
 
 
+def student_t(freedom: int) -> float:
+    """What Student's t with so many degrees of freedom, 3 or more, exceeds 2.5 % of the time, to 0.2 %: the expansion in powers of their
+    inverse of Abramowitz and Stegun 1964, 26.7.5."""
+    terms = (
+        Z,
+        (Z**3 + Z) / 4,
+        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
+        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
+        (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
+    )
+    return sum(term / freedom**power for power, term in enumerate(terms))
+
+
 def pass_at(n: int, right: int, drawn: int) -> float:
     """That at least one of n answers is right, when `right` of the `drawn` are: 1 − C(N − c, n) / C(N, n) (Chen et al. 2021)."""
     return 1 - math.comb(drawn - right, n) / math.comb(drawn, n)
@@ -56,16 +69,24 @@ class Interval:
     low: float
     high: float
 
-    @classmethod
-    def of_mean(cls, values: Sequence[float]) -> "Interval":
-        """Of two values or more: mean ± 1.96 s / √Q."""
-        mean, half = statistics.fmean(values), Z * statistics.stdev(values) / math.sqrt(len(values))
-        return cls(mean, mean - half, mean + half)
+    @property
+    def has_width(self) -> bool:
+        """Not when it comes from differences that are all the same, to their rounding: they do not say how others would vary."""
+        return self.high - self.low > 1e-9
 
     @classmethod
-    def of_share(cls, right: int, asked: int) -> "Interval":
-        """Of a proportion, by Wilson 1927."""
-        share, spread = right / asked, Z**2 / asked
+    def of_chances(cls, chances: Sequence[float]) -> "Interval":
+        """Of the mean of values from 0 to 1, by Wilson 1927. It takes them for noughts and ones, which vary most of all those that have
+        their mean: with others, it is too wide rather than too narrow."""
+        asked = len(chances)
+        share, spread = statistics.fmean(chances), Z**2 / asked
         middle = (share + spread / 2) / (1 + spread)
         half = Z * math.sqrt(share * (1 - share) / asked + spread / asked / 4) / (1 + spread)
-        return cls(share, middle - half, middle + half)
+        return cls(share, max(0.0, middle - half), min(1.0, middle + half))
+
+    @classmethod
+    def of_differences(cls, differences: Sequence[float]) -> "Interval":
+        """Of the mean of n ≥ 4 values from −1 to 1: mean ± t s / √n (Student 1908)."""
+        n = len(differences)
+        mean, half = statistics.fmean(differences), student_t(n - 1) * statistics.stdev(differences) / math.sqrt(n)
+        return cls(mean, max(-1.0, mean - half), min(1.0, mean + half))

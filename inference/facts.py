@@ -10,7 +10,8 @@ FACTS = Path(__file__).parents[1] / "assets" / "texts" / "facts.json"
 FILLERS = 6
 """Paragraphs of the long text, some three hundred tokens that speak of something else."""
 
-NOTHING, VAGUE, LEANING = "aucun document", "phrase vague", "phrase vague et celle d’avant"
+NOTHING, VAGUE = "aucun document", "phrase vague"
+BEFORE, LEANING = "phrase d’avant seule", "phrase vague et celle d’avant"
 STATED, REPEATED = "phrase qui l’énonce", "énoncé dans les mots de la question"
 WITHOUT, START, MIDDLE, END = "long texte sans elle", "long texte, au début", "long texte, au milieu", "long texte, à la fin"
 PLACES = {START: 0, MIDDLE: FILLERS // 2, END: FILLERS}
@@ -22,6 +23,7 @@ class Fact:
     """opening  the first words of the reply, which `answer` ends.
     stated   a sentence that says it all.
     vague    a sentence that leans on `before`, the one it follows in some document.
+    before   holds the answer's words, without saying what they answer.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Fact:
         return {
             NOTHING: "",
             VAGUE: self.vague,
+            BEFORE: self.before,
             LEANING: f"{self.before} {self.vague}",
             STATED: self.stated,
             REPEATED: f"{self.opening} {self.answer}.",

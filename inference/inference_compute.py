@@ -102,7 +102,7 @@ class Answered:
 class InferenceCompute:
     """What was drawn, and what it is worth.
 
-    sample_times  n -> to answer one question with n samples: the passes, that of the prompt included.
+    sample_times  n -> to answer one question with n samples: the passes, that of the prompt included, and the draws.
     greedy_time   the same for the greedy answer.
     """
 
@@ -126,11 +126,11 @@ class InferenceCompute:
 
     def accuracy(self, strategy: str, n: int) -> Interval:
         """The share of questions answered right with n samples. With one, all strategies are the same."""
-        return Interval.of_mean(self._chances[strategy, n])
+        return Interval.of_chances(self._chances[strategy, n])
 
     @property
     def greedy_accuracy(self) -> Interval:
-        return Interval.of_share(sum(self._greedy), len(self.answered))
+        return Interval.of_chances(self._greedy)
 
     def gain(self, strategy: str) -> Interval:
         """What all the samples bring over one, question by question."""
@@ -140,7 +140,7 @@ class InferenceCompute:
         return self._difference(strategy, self._greedy)
 
     def _difference(self, strategy: str, base: Sequence[float]) -> Interval:
-        return Interval.of_mean([more - less for more, less in zip(self._chances[strategy, self.sizes[-1]], base, strict=True)])
+        return Interval.of_differences([more - less for more, less in zip(self._chances[strategy, self.sizes[-1]], base, strict=True)])
 
     def tokens(self, n: int) -> float:
         """Written for a question by n samples, on average."""
@@ -193,7 +193,8 @@ def _time_sizes(asking: "_Asking", questions: Sequence[Question], sizes: Sequenc
 
 @dataclass(frozen=True)
 class _Asking:
-    """How a question is put to the model: one pass at a time, each with everybody else waiting. Seconds are those of the passes."""
+    """How a question is put to the model: one pass at a time, each with everybody else waiting. Seconds are those of the passes, and of
+    choosing each token and adding up its log-probability, so that drawn and greedy answers pay for the same things."""
 
     scorer: PrefixCache
     open_branches: OpenBranches
@@ -205,15 +206,13 @@ class _Asking:
 
     def sample(self, number: int, prompt: Forward, n: int, doing: Progress) -> Work[tuple[float, tuple[Sample, ...]]]:
         """n samples for the question of this number, together."""
-        spent_s, branches = timed(lambda: self.open_branches(self.scorer.model, prompt, self.temperature))
+        spent_s, branches = self._alone(self.open_branches, self.scorer.model, prompt, self.temperature)
         texts, logprobs, unfinished = [()] * n, [0.0] * n, list(range(n))
-        for step in range(MAX_TOKENS):
-            if step:
-                yield doing
-                seconds, _ = self._alone(branches.read, [texts[sample] for sample in unfinished])
-                spent_s += seconds
-            for sample in unfinished:
-                token_id, logprob = branches.draw(texts[sample], uniform(number, sample, step))
+        for _ in range(MAX_TOKENS):
+            yield doing
+            seconds, drawn = self._alone(_draw, branches, number, {sample: texts[sample] for sample in unfinished})
+            spent_s += seconds
+            for sample, (token_id, logprob) in drawn.items():
                 texts[sample] += (token_id,)
                 logprobs[sample] += logprob
             unfinished = [sample for sample in unfinished if not self._is_over(texts[sample])]
@@ -225,8 +224,9 @@ class _Asking:
         """The answer made of the likeliest token at each step."""
         spent_s, forward, text, logprob = 0.0, prompt, (), 0.0
         while True:
-            token_id = int(forward.scores.logits.argmax())
-            logprob += float(log_softmax(forward.scores.logits)[token_id])
+            seconds, (token_id, gained) = self._alone(_favourite, forward)
+            spent_s += seconds
+            logprob += gained
             text += (token_id,)
             if len(text) == MAX_TOKENS or self._is_over(text):
                 return spent_s, self._sample_of(text, logprob)
@@ -243,6 +243,19 @@ class _Asking:
 
     def _sample_of(self, text: TokenIds, logprob: float) -> Sample:
         return Sample(text, logprob, read_answer(self.scorer.vocabulary.text(text))[0])
+
+
+def _draw(branches: Branches, question: int, texts: dict[int, TokenIds]) -> dict[int, tuple[int, float]]:
+    """By sample, the next token and its log-probability. The texts are all as long; when empty, the prompt was read already."""
+    step = len(next(iter(texts.values())))
+    if step:
+        branches.read(list(texts.values()))
+    return {sample: branches.draw(text, uniform(question, sample, step)) for sample, text in texts.items()}
+
+
+def _favourite(forward: Forward) -> tuple[int, float]:
+    token_id = int(forward.scores.logits.argmax())
+    return token_id, float(log_softmax(forward.scores.logits)[token_id])
 
 
 def uniform(question: int, sample: int, step: int) -> float:

@@ -124,7 +124,7 @@ class Service:
         return max((sum(one.nbytes for one in now), sum(one.used_bytes for one in now)) for now in held)
 
     def ttft_s(self, share: float) -> float:
-        """A percentile: `share` of the requests, from 0 to 1, waited no longer for their first token."""
+        """A percentile, interpolated: about `share` of the requests, from 0 to 1, waited no longer for their first token."""
         return percentile([one.ttft_s for one in self.served], share)
 
     def latency_s(self, share: float) -> float:

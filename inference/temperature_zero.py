@@ -99,12 +99,14 @@ class NearTie:
     pair        the favourite and the runner-up, alone.
     gaps        by route, `ALONE` first: logit of the first of the pair minus logit of the second. Below 0, the order has changed.
     favourites  by route: the most likely token.
+    again       the most likely token alone, a second time: the control, computed where a route has another favourite, else None.
     """
 
     token_ids: tuple[int, ...]
     pair: tuple[int, int]
     gaps: dict[str, float]
     favourites: dict[str, int]
+    again: int | None = None
 
     @property
     def gap(self) -> float:
@@ -116,9 +118,16 @@ class NearTie:
         return max(abs(gap - self.gap) for gap in self.gaps.values())
 
     @property
+    def is_unstable(self) -> bool:
+        """Whether `ALONE` does not even agree with itself: what another route changes is then nothing of its own."""
+        return self.again not in (None, self.favourites[ALONE])
+
+    @property
     def flipped_by(self) -> tuple[str, ...]:
-        """The routes whose favourite is another token."""
-        return tuple(route for route, token_id in self.favourites.items() if token_id != self.favourites[ALONE])
+        """The routes whose favourite is another token than the one `ALONE` gives twice."""
+        if self.again != self.favourites[ALONE]:
+            return ()
+        return tuple(route for route, token_id in self.favourites.items() if token_id != self.again)
 
 
 @dataclass(frozen=True)
@@ -182,6 +191,10 @@ class Search:
     @property
     def flipped(self) -> tuple[NearTie, ...]:
         return tuple(one for one in self.near_ties if one.flipped_by)
+
+    @property
+    def unstable(self) -> tuple[NearTie, ...]:
+        return tuple(one for one in self.near_ties if one.is_unstable)
 
 
 @dataclass(frozen=True)
@@ -269,33 +282,56 @@ def _compare(scorer: PrefixCache, routes: Mapping[str, Route], texts: Sequence[t
 
 
 def _search(scorer: PrefixCache, model: ReadableModel, arithmetic: Arithmetic, sentences: Sequence[tuple[int, ...]]) -> Work[Search]:
-    name = model.info.dtype
     routes = {route: function for route, function in routes_of(arithmetic).items() if route not in LEFT_OUT}
-    positions, places = yield from within(0.0, 0.25, _nearest(scorer, model, sentences))
+    positions, near_ties = yield from within(0.0, 0.75, find_near_ties(scorer, model, routes, sentences))
+    fork = yield from within(0.75, 1.0, _follow(scorer, model, routes, near_ties))
+    return Search(model.info.dtype, positions, near_ties, fork)
+
+
+def find_near_ties(
+    scorer: PrefixCache, model: ReadableModel, routes: Mapping[str, Route], sentences: Sequence[tuple[int, ...]], checked: int = CHECKED
+) -> Work[tuple[int, tuple[NearTie, ...]]]:
+    """How many positions the sentences have, the first of each apart, and the `checked` nearest to a tie, by increasing gap.
+
+    The routes, `ALONE` first, are those of `routes_of`, all or some; `model` is the scorer's, or a copy of it in another precision.
+    """
+    positions, places = yield from within(0.0, 0.3, _nearest(scorer, model, sentences, checked))
     near_ties = []
     for position, token_ids in enumerate(places):
-        gaps, favourites = {}, {}
-        for route, function in routes.items():
-            yield Progress(0.25 + 0.5 * position / len(places), f"presque ex æquo {position + 1} sur {len(places)}, {route}, en {name}")
-            logits = _read(scorer, model, function, token_ids)
-            if route == ALONE:
-                first, second = largest(logits, 2).tolist()
-            gaps[route] = float(logits[first]) - float(logits[second])
-            favourites[route] = int(logits.argmax())
-        near_ties.append(NearTie(token_ids, (first, second), gaps, favourites))
-    near_ties.sort(key=lambda one: one.gap)
-    fork = yield from within(0.75, 1.0, _follow(scorer, model, routes, near_ties))
-    return Search(name, positions, tuple(near_ties), fork)
+        doing = f"presque ex æquo {position + 1} sur {len(places)}, en {model.info.dtype}"
+        place = _compute_every_way(scorer, model, routes, token_ids, doing)
+        near_ties.append((yield from within(0.3 + 0.7 * position / len(places), 0.3 + 0.7 * (position + 1) / len(places), place)))
+    return positions, tuple(sorted(near_ties, key=lambda one: one.gap))
 
 
-def _nearest(scorer: PrefixCache, model: ReadableModel, sentences: Sequence[tuple[int, ...]]) -> Work[tuple[int, list[tuple[int, ...]]]]:
-    """How many positions the sentences have, the first of each apart, and the texts that end at the `CHECKED` nearest to a tie."""
+def _compute_every_way(
+    scorer: PrefixCache, model: Model, routes: Mapping[str, Route], token_ids: tuple[int, ...], doing: str
+) -> Work[NearTie]:
+    gaps, favourites, again = {}, {}, None
+    for rank, (name, route) in enumerate(routes.items()):
+        yield Progress(rank / (len(routes) + 1), f"{doing}, {name}")
+        logits = _read(scorer, model, route, token_ids)
+        if name == ALONE:
+            first, second = largest(logits, 2).tolist()
+        gaps[name] = float(logits[first]) - float(logits[second])
+        favourites[name] = int(logits.argmax())
+    if len(set(favourites.values())) > 1:
+        yield Progress(len(routes) / (len(routes) + 1), f"{doing}, {AGAIN}")
+        again = int(_read(scorer, model, routes[ALONE], token_ids).argmax())
+    return NearTie(token_ids, (first, second), gaps, favourites, again)
+
+
+def _nearest(
+    scorer: PrefixCache, model: ReadableModel, sentences: Sequence[tuple[int, ...]], checked: int
+) -> Work[tuple[int, list[tuple[int, ...]]]]:
+    """How many positions there are, and the texts that end at the nearest to a tie. A sentence's first token is no place: the cache
+    needs one before it."""
     found = []
     for position, sentence in enumerate(sentences):
         yield Progress(position / len(sentences), f"cherche des presque ex æquo, phrase {position + 1} sur {len(sentences)}")
         gaps = _read(scorer, model, _gaps, sentence)
         found += [(gap, sentence[:length]) for length, gap in enumerate(gaps.tolist(), start=1) if length > 1]
-    return len(found), [token_ids for _, token_ids in sorted(found)[:CHECKED]]
+    return len(found), [token_ids for _, token_ids in sorted(found)[:checked]]
 
 
 def _gaps(model: ReadableModel, token_ids: tuple[int, ...]) -> np.ndarray:

@@ -47,7 +47,7 @@ if result:
     one, many = by_rows[1], by_rows[BET_ROWS]
     warn_if_unsteady(*(size.step for size in (*result.sizes, *result.paged_sizes)), *(reading.step for reading in result.readings))
     ratio = result.step_ratio(BET_ROWS)
-    last_ratio = result.sizes[-1].step.median_s / result.sizes[-2].step.median_s
+    last_ratio = round(result.sizes[-1].step.median_s / result.sizes[-2].step.median_s, 1)
     verdict(choice, lab.text.choices()[0 if ratio < 1.5 else 1 if ratio < 5 else 2])
     st.markdown(
         lab.text.part(
@@ -59,7 +59,7 @@ if result:
             one_tps=number(one.throughput_tps, 0),
             many_tps=number(many.throughput_tps, 0),
             last_ratio=number(last_ratio, 1),
-            limit=lab.text.part("palier" if last_ratio > 1.8 else "encore"),
+            limit=lab.text.part("recul" if last_ratio > 2 else "palier" if last_ratio > 1.8 else "encore"),
         )
     )
     chart(lab, "passes", charts.passes_figure(result.sizes), charts.sizes_table(result.sizes))
@@ -79,6 +79,7 @@ if result:
             continuous_tps=number(result.continuous.throughput_tps, 1),
             static_ttft=seconds(result.static.ttft_s(0.5)),
             continuous_ttft=seconds(result.continuous.ttft_s(0.5)),
+            requests=len(result.requests),
             static_ttft_95=seconds(result.static.ttft_s(0.95)),
             continuous_ttft_95=seconds(result.continuous.ttft_s(0.95)),
             slots=SLOTS,
@@ -139,10 +140,10 @@ if result:
             slots=SLOTS,
             static_computed=number(result.static_predicted.throughput_tps, 1),
             static_measured=number(result.static.throughput_tps, 1),
-            static_error=percent(errors[STATIC]),
+            static_error=f"{number(errors[STATIC] * 100, 0)}{NARROW}%",
             continuous_computed=number(result.continuous_predicted.throughput_tps, 1),
             continuous_measured=number(result.continuous.throughput_tps, 1),
-            continuous_error=percent(errors[CONTINUOUS]),
+            continuous_error=f"{number(errors[CONTINUOUS] * 100, 0)}{NARROW}%",
         )
     )
     table(lab, "calcul", charts.predictions_table(pairs))

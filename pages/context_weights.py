@@ -7,8 +7,8 @@ from inference.charts import context_weights as charts
 from inference.context_weights import measure
 from inference.errors import UserError
 from inference.escaping import markdown_text
-from inference.facts import END, LEANING, MIDDLE, NOTHING, REPEATED, START, STATED, VAGUE, WITHOUT, ask, read_facts
-from inference.formatting import french, mebibytes, percent, scientific
+from inference.facts import BEFORE, END, LEANING, MIDDLE, NOTHING, REPEATED, START, STATED, VAGUE, WITHOUT, ask, read_facts
+from inference.formatting import french, mebibytes, percent, plural, scientific
 from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, concrete, describe_model, score_answer, scorer_for
 
@@ -59,7 +59,7 @@ if result:
             "formulation",
             repeated=median[REPEATED],
             stated=median[STATED],
-            written_repeated=result.written(REPEATED),
+            written_repeated=plural(result.written(REPEATED), "réponse écrite", "réponses écrites"),
             written_stated=result.written(STATED),
             facts=len(facts),
         )
@@ -71,8 +71,11 @@ if result:
             before=example.before,
             vague=percent(answers[VAGUE].probability),
             nothing=percent(answers[NOTHING].probability),
+            alone=percent(answers[BEFORE].probability),
             leaning=percent(answers[LEANING].probability),
+            median_nothing=median[NOTHING],
             median_vague=median[VAGUE],
+            median_alone=median[BEFORE],
             median_leaning=median[LEANING],
             facts=len(facts),
         )

@@ -91,15 +91,12 @@ with st.container(horizontal=True):
         for name, (label, short) in PRICE_LABELS.items()
     }
 prices = Prices(**typed)
-st.caption(
-    lab.text.part(
-        "exemple",
-        name=markdown_text(example.name),
-        date=markdown_text(example.date),
-        label=markdown_text(example.source.label),
-        url=example.source.url,
-    )
-)
+name, date = markdown_text(example.name), markdown_text(example.date)
+if prices == example.prices:
+    label, url = markdown_text(example.source.label), example.source.url
+    st.caption(lab.text.part("exemple", name=name, date=date, label=label, url=url))
+else:
+    st.caption(lab.text.part("prix modifiés", name=name, date=date))
 with st.expander("Tous les exemples"):
     table(lab, "exemples", charts.examples_table(examples))
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from inference.charts import inference_compute as charts
-from inference.estimators import Interval
+from inference.estimators import Interval, student_t
 from inference.formatting import decimal, french, number, percent, plural
 from inference.inference_compute import BEST, MAX_TOKENS, PASS, ROUNDS, SAMPLES, TIMED, VOTE, measure
 from inference.questions import read_questions
@@ -17,8 +17,9 @@ ALL = "tous les thèmes"
 
 def points(gain: Interval) -> str:
     """« +15,8 points (intervalle à 95 % : de +9,7 à +22,0) »."""
-    value, low, high = (f"{'+' if one > 0 else ''}{number(one * 100, 1)}" for one in (gain.value, gain.low, gain.high))
-    return f"{value} {'points' if abs(gain.value) >= 0.02 else 'point'} (intervalle à 95 % : de {low} à {high})"
+    value, low, high = (f"{'+' if one > 1e-9 else ''}{number(one * 100, 1)}" for one in (gain.value, gain.low, gain.high))
+    interval = f" (intervalle à 95 % : de {low} à {high})" if gain.has_width else ""
+    return f"{value} {'points' if abs(gain.value) >= 0.02 else 'point'}{interval}"
 
 
 lab = open_lab("inference_compute")
@@ -27,6 +28,8 @@ scorer = scorer_for(REAL)
 
 def in_words(gain: Interval) -> str:
     """What an interval lets one say."""
+    if not gain.has_width:
+        return lab.text.part("sans intervalle")
     return lab.text.part("mieux" if gain.low > 0 else "moins bien" if gain.high < 0 else "zéro")
 
 
@@ -74,15 +77,10 @@ if result:
     )
     chart(lab, "justesse", charts.accuracy_figure(result), charts.accuracy_table(result))
     lost = sum(one.right > 0 and not any(map(one.question.is_right, one.leaders)) for one in result.answered)
-    st.markdown(
-        lab.text.part(
-            "pass",
-            samples=SAMPLES,
-            passed=percent(result.accuracy(PASS, SAMPLES).value),
-            lost=plural(lost, "question"),
-        )
-    )
-    st.markdown(lab.text.part("estimation", samples=SAMPLES, questions=len(result.answered)))
+    says = lab.text.part("vote perdu", lost=plural(lost, "question")) if lost else lab.text.part("vote jamais perdu")
+    st.markdown(lab.text.part("pass", samples=SAMPLES, passed=percent(result.accuracy(PASS, SAMPLES).value), lost=says))
+    count = len(result.answered)
+    st.markdown(lab.text.part("estimation", samples=SAMPLES, questions=count, t=number(student_t(count - 1), 2)))
 
     st.subheader("Ce que cela coûte", anchor=False)
     one_time, time = result.sample_times[1].median_s, result.sample_times[SAMPLES].median_s

@@ -1,11 +1,10 @@
 """Lab: three misconceptions, each bet on, then measured on the spot."""
 
-import statistics
-
 import streamlit as st
 
 from inference.charts import context_weights as context_charts
 from inference.charts import misconceptions as charts
+from inference.charts.temperature_zero import changes
 from inference.conversation import measure_memory
 from inference.escaping import markdown_text
 from inference.facts import read_facts
@@ -13,7 +12,7 @@ from inference.formatting import count, mebibytes, milliseconds, percent, plural
 from inference.misconceptions import STORY, WRITTEN, measure_same_question, measure_streaming
 from inference.temperature_zero import BATCHES, PROMPT, SERVED
 from pages.ui.frame import link_to
-from pages.ui.lab import Lab, bet, chart, measured, open_lab, sources, table, verdict
+from pages.ui.lab import Lab, bet, chart, measured, open_lab, sources, table, verdict, warn_if_unsteady
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 lab = open_lab("misconceptions")
@@ -63,27 +62,34 @@ if choice:
     arithmetic, open_precision = concrete("batched"), concrete("quantization").open_precision
     same = measured(zero, model, lambda: measure_same_question(scorer, arithmetic, open_precision), lasts="une dizaine de secondes")
     if same:
-        verdict(choice, false if same.again.differing else depends if same.flips or same.batch.flips else true)
+        if same.changes_alone:
+            verdict(choice, false)
+            st.markdown(lab.text.part("zéro, même seul"))
+        elif same.changes_in_batch:
+            verdict(choice, depends)
+            st.markdown(lab.text.part("zéro, dépend"))
+        else:
+            st.info(lab.text.part("zéro, tient"))
+        st.markdown(
+            lab.text.part("zéro, conclusion", prompt=PROMPT, again=changes(same.again.differing), vocabulary=count(same.again.vocabulary))
+        )
+        if same.batch.differing:
+            differing, largest = changes(same.batch.differing), tiny(same.batch.largest)
+            favourite = "change" if same.batch.flips else "reste le même"
+            st.markdown(lab.text.part("zéro, lot", rows=BATCHES[-1], differing=differing, largest=largest, favourite=favourite))
+        else:
+            st.markdown(lab.text.part("zéro, lot égal", rows=BATCHES[-1]))
         st.markdown(
             lab.text.part(
-                "zéro, conclusion",
-                prompt=PROMPT,
-                rows=BATCHES[-1],
-                again=plural(same.again.differing, "logit change", "logits changent") if same.again.differing else "aucun logit ne change",
-                vocabulary=count(same.again.vocabulary),
-                differing=plural(same.batch.differing, "logit change", "logits changent"),
-                largest=tiny(same.batch.largest),
-                favourite="change" if same.batch.flips else "reste le même",
+                "zéro, endroits",
                 precision=same.precision,
                 positions=count(same.positions),
-                checked=same.checked,
+                checked=len(same.near_ties),
                 flips=plural(len(same.flips), "choix change", "choix changent") if same.flips else "aucun choix ne change",
             )
         )
-        if same.again.differing:
-            st.markdown(lab.text.part("zéro, même seul"))
-        else:
-            st.markdown(lab.text.part("zéro, dépend") if same.flips or same.batch.flips else lab.text.part("zéro, tient"))
+        if same.unstable:
+            st.markdown(lab.text.part("zéro, instables", places=plural(len(same.unstable), "endroit")))
         if same.flips:
             table(zero, "bascules", charts.flips_table(same.flips, vocabulary.text, vocabulary.label))
         link_to("temperature_zero")
@@ -95,19 +101,25 @@ if choice:
     st.markdown(lab.text.part("mot à mot, mesure", prompt=STORY, tokens=WRITTEN))
     streaming = measured(word, model, lambda: measure_streaming(scorer), lasts="trois secondes")
     if streaming:
-        share = streaming.first_share
-        verdict(choice, false if share < 0.5 else depends if share < 0.9 else true)
-        st.markdown(
-            lab.text.part(
-                "mot à mot, conclusion",
-                text=markdown_text(STORY + vocabulary.text(streaming.token_ids)),
-                tokens=len(streaming.token_ids),
-                total=milliseconds(streaming.total_s),
-                first=milliseconds(streaming.arrivals_s[0]),
-                share=percent(share),
-                median=milliseconds(statistics.median(streaming.waits_s[1:])),
+        text = markdown_text(STORY + vocabulary.text(streaming.token_ids))
+        first, later = milliseconds(streaming.passes_s[0]), streaming.later
+        if later is None:
+            st.info(lab.text.part("mot à mot, un seul", text=text, first=first))
+        else:
+            share = streaming.first_share
+            warn_if_unsteady(later)
+            verdict(choice, false if share < 0.5 else depends if share < 0.9 else true)
+            st.markdown(
+                lab.text.part(
+                    "mot à mot, conclusion",
+                    text=text,
+                    tokens=len(streaming.token_ids),
+                    total=milliseconds(streaming.total_s),
+                    first=first,
+                    share=percent(share),
+                    median=milliseconds(later.median_s),
+                )
             )
-        )
         chart(word, "sorties", charts.streaming_figure(streaming, vocabulary.label), charts.streaming_table(streaming, vocabulary.label))
         link_to("prefill_decode")
 sources(lab)

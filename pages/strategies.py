@@ -134,14 +134,16 @@ if result:
                 least_repeated=percent(least.repeated_share),
             )
         )
-    parting = parts_at(greedy, beam_text)
+    parting, left = parts_at(greedy, beam_text), result.search.leaves(greedy.token_ids)
     gap = number(abs(beam_text.log_prob - greedy.log_prob), 1)
     if parting is None:
         st.markdown(lab.text.part("faisceau égal"))
     elif beam_text.log_prob > greedy.log_prob:
         st.markdown(lab.text.part("faisceau devant", gap=gap, parting=parting + 1))
-    else:
+    elif left:
         st.markdown(lab.text.part("faisceau derrière", gap=gap, width=width, parting=parting + 1))
+    else:
+        st.markdown(lab.text.part("faisceau pénalisé", gap=gap, penalty=signed(penalty), parting=parting + 1))
     if likeliest.repeated_share > least.repeated_share:
         st.markdown(lab.text.part("plus plat", likeliest=likeliest.name, least=least.name))
     elif least.token_ids != likeliest.token_ids:
@@ -164,7 +166,6 @@ if result:
 
     st.subheader("L’arbre du faisceau", anchor=False)
     st.markdown(lab.text.part("arbre"))
-    left = result.search.leaves(greedy.token_ids)
     if left:
         st.markdown(lab.text.part("glouton perdu", step=left, width=width))
     else:

@@ -17,10 +17,6 @@ def label(token_id: int) -> str:
     return scorer.vocabulary.label(token_id)
 
 
-def changes(differing: int) -> str:
-    return plural(differing, "logit change", "logits changent") if differing else "aucun logit ne change"
-
-
 choice = bet(lab)
 result = None
 if choice:
@@ -34,16 +30,12 @@ if result:
     lengths = list(dict.fromkeys(one.tokens for one in result.comparisons))
     repeated = max(one.differing for one in result.comparisons if one.route == AGAIN)
     verdict(choice, lab.text.choices()[0 if not asked.differing else 1 if asked.share < 0.5 else 2])
-    st.markdown(
-        lab.text.part(
-            "conclusion",
-            rows=BATCHES[-1],
-            differing=count(asked.differing),
-            vocabulary=count(asked.vocabulary),
-            largest=tiny(asked.largest),
-            again=changes(repeated),
-        )
-    )
+    if asked.differing:
+        differing, vocabulary = charts.changes(asked.differing), count(asked.vocabulary)
+        st.markdown(lab.text.part("conclusion", rows=BATCHES[-1], differing=differing, vocabulary=vocabulary, largest=tiny(asked.largest)))
+    else:
+        st.markdown(lab.text.part("lot égal", rows=BATCHES[-1], vocabulary=count(asked.vocabulary)))
+    st.markdown(lab.text.part("deux fois", again=charts.changes(repeated)))
     if asked.flips:
         favourite, other = (markdown_text(label(token_id)) for token_id in asked.favourites)
         st.markdown(lab.text.part("favori changé", favourite=favourite, other=other))
@@ -54,12 +46,12 @@ if result:
     st.markdown(
         lab.text.part(
             "autres calculs",
-            cached=changes(cached.differing),
+            cached=charts.changes(cached.differing),
             threads=threaded.route,
-            threaded=changes(threaded.differing),
+            threaded=charts.changes(threaded.differing),
             tokens=long_cached.tokens,
-            long_cached=changes(long_cached.differing),
-            long_threaded=changes(long_threaded.differing),
+            long_cached=charts.changes(long_cached.differing),
+            long_threaded=charts.changes(long_threaded.differing),
         )
     )
 
@@ -78,13 +70,16 @@ if result:
     places = len(result.searches[0].near_ties)
     st.markdown(lab.text.part("recherche", positions=count(result.searches[0].positions), places=places))
     for search in result.searches:
-        places = len(search.near_ties)
+        places, flips = len(search.near_ties), len(search.flipped)
+        change, gap = max(one.change for one in search.near_ties), tiny(search.near_ties[0].gap)
         if search.flipped:
-            st.markdown(lab.text.part("bascule", precision=search.precision, flips=len(search.flipped), places=places))
+            st.markdown(lab.text.part("bascule", precision=search.precision, flips=flips, places=places))
+        elif change:
+            st.markdown(lab.text.part("pas de bascule", precision=search.precision, places=places, gap=gap, change=tiny(change)))
         else:
-            change = tiny(max(one.change for one in search.near_ties))
-            gap = tiny(search.near_ties[0].gap)
-            st.markdown(lab.text.part("pas de bascule", precision=search.precision, places=places, gap=gap, change=change))
+            st.markdown(lab.text.part("avances égales", precision=search.precision, places=places, gap=gap))
+        if search.unstable:
+            st.markdown(lab.text.part("endroits instables", places=plural(len(search.unstable), "endroit"), precision=search.precision))
     chosen = st.segmented_control("Précision", names, default=names[-1], required=True, key="precision", bind="query-params")
     search = result.searches[names.index(chosen)]
     near_ties = charts.near_ties_table(search.near_ties, scorer.vocabulary.text, label)

@@ -123,7 +123,7 @@ def _line(name: str, x: list, y: list[float], colour: str, dash: str, notes: lis
 
 
 def _interval(share: Interval) -> str:
-    return f"de {percent(max(0.0, share.low))} à {percent(min(1.0, share.high))}"
+    return f"de {percent(share.low)} à {percent(share.high)}"
 
 
 def questions_table(result: InferenceCompute) -> pd.DataFrame:

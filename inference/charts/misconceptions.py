@@ -8,18 +8,19 @@ import plotly.graph_objects as go
 from inference.charts.style import MEASURED, NEUTRAL, figure
 from inference.escaping import html_text
 from inference.formatting import milliseconds
-from inference.misconceptions import Flip, Streaming
+from inference.misconceptions import Streaming
+from inference.temperature_zero import ALONE, BATCH, NearTie
 
 Label = Callable[[int], str]
 
 
-def flips_table(flips: tuple[Flip, ...], text: Callable[[tuple[int, ...]], str], label: Label) -> pd.DataFrame:
+def flips_table(flips: tuple[NearTie, ...], text: Callable[[tuple[int, ...]], str], label: Label) -> pd.DataFrame:
     """One row a text whose next token depends on the batch."""
     return pd.DataFrame(
         {
             "texte": [text(flip.token_ids) for flip in flips],
-            "choisi seul": [label(flip.alone) for flip in flips],
-            "choisi dans le lot": [label(flip.in_batch) for flip in flips],
+            "choisi seul, deux fois": [label(flip.favourites[ALONE]) for flip in flips],
+            "choisi dans le lot": [label(flip.favourites[BATCH]) for flip in flips],
         }
     )
 
@@ -31,23 +32,23 @@ def streaming_table(streaming: Streaming, label: Label) -> pd.DataFrame:
             "position": range(1, len(streaming.token_ids) + 1),
             "token": [label(token_id) for token_id in streaming.token_ids],
             "sorti à (ms)": [round(seconds * 1e3, 1) for seconds in streaming.arrivals_s],
-            "durée (ms)": [round(seconds * 1e3, 1) for seconds in streaming.waits_s],
+            "durée (ms)": [round(seconds * 1e3, 1) for seconds in streaming.passes_s],
         }
     )
 
 
 def streaming_figure(streaming: Streaming, label: Label) -> go.Figure:
-    """A time line, one row a token: from the end of the pass before to the end of its own."""
+    """A time line, one row a token: its pass, after the one before it."""
     rows = list(range(len(streaming.token_ids)))
-    waits_ms = [seconds * 1e3 for seconds in streaming.waits_s]
+    passes_ms = [seconds * 1e3 for seconds in streaming.passes_s]
     return figure(
         data=[
             {
                 "type": "bar",
                 "orientation": "h",
                 "y": rows,
-                "base": [arrival * 1e3 - wait for arrival, wait in zip(streaming.arrivals_s, waits_ms, strict=True)],
-                "x": waits_ms,
+                "base": [arrival * 1e3 - pass_ms for arrival, pass_ms in zip(streaming.arrivals_s, passes_ms, strict=True)],
+                "x": passes_ms,
                 "marker": {"color": [MEASURED, *[NEUTRAL] * (len(rows) - 1)]},
                 "text": [milliseconds(seconds) for seconds in streaming.arrivals_s],
                 "textposition": "none",
@@ -58,7 +59,7 @@ def streaming_figure(streaming: Streaming, label: Label) -> go.Figure:
             "height": 22 * len(rows) + 90,
             "showlegend": False,
             "margin": {"l": 10, "r": 20, "t": 10, "b": 40},
-            "xaxis": {"title": {"text": "ms depuis la question"}, "tickformat": ",.0f", "rangemode": "tozero", "fixedrange": True},
+            "xaxis": {"title": {"text": "ms de calcul depuis l’invite"}, "tickformat": ",.0f", "rangemode": "tozero", "fixedrange": True},
             "yaxis": {
                 "autorange": "reversed",
                 "tickvals": rows,

@@ -188,7 +188,7 @@ def draws_figure(table: pd.DataFrame) -> go.Figure:
             for name, colour in bars.items()
         ],
         layout={
-            "height": 58 * len(shown) + 90,
+            "height": 46 * len(shown) + 90,
             "barmode": "group",
             "xaxis": {"rangemode": "tozero", "tickformat": ".0%", "title": {"text": "probabilité"}, "fixedrange": True},
             "yaxis": {

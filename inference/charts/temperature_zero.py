@@ -11,13 +11,18 @@ import plotly.graph_objects as go
 
 from inference.charts.style import CHOSEN, MEASURED, NEUTRAL, figure
 from inference.escaping import html_text
-from inference.formatting import count, number, percent, tiny
-from inference.temperature_zero import ALONE, EDGES, Comparison, Fork, NearTie, Sums
+from inference.formatting import count, number, percent, plural, tiny
+from inference.temperature_zero import AGAIN, ALONE, EDGES, Comparison, Fork, NearTie, Sums
 
 MILLIONTH = 1e-6
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKS = (("circle", 18), ("diamond", 13), ("square", 8), ("x-thin", 5))
 Label = Callable[[int], str]
+
+
+def changes(differing: int) -> str:
+    """« aucun logit ne change », « 1 logit change », « 240 139 logits changent »."""
+    return plural(differing, "logit change", "logits changent") if differing else "aucun logit ne change"
 
 
 def comparisons_table(comparisons: tuple[Comparison, ...]) -> pd.DataFrame:
@@ -126,7 +131,8 @@ def near_ties_table(near_ties: tuple[NearTie, ...], text: Callable[[tuple[int, .
             "favori": [label(one.pair[0]) for one in near_ties],
             "second": [label(one.pair[1]) for one in near_ties],
             **{f"avance, {name} (millionièmes)": [round(one.gaps[name] / MILLIONTH, 3) for one in near_ties] for name in routes},
-            "bascule": [", ".join(one.flipped_by) or "non" for one in near_ties],
+            f"favori, {AGAIN}": ["" if one.again is None else label(one.again) for one in near_ties],
+            "bascule": [", ".join(one.flipped_by) or (ALONE if one.is_unstable else "non") for one in near_ties],
         }
     )
 

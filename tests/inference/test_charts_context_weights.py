@@ -10,7 +10,8 @@ from inference.charts import misconceptions as others
 from inference.context_weights import ContextWeights
 from inference.conversation import Memory, Turn
 from inference.facts import read_facts
-from inference.misconceptions import Flip, Streaming
+from inference.misconceptions import Streaming
+from inference.temperature_zero import ALONE, BATCH, NearTie
 
 
 def answer(*probs: float, favourite: int = 0) -> Answer:
@@ -72,9 +73,10 @@ def test_turns_and_fingerprints():
 
 
 def test_flips_and_the_time_line():
-    flips = others.flips_table((Flip((1, 2), 3, 4),), lambda ids: f"texte {ids}", label)
+    flip = NearTie((1, 2), (3, 4), {ALONE: 0.5, BATCH: -0.5}, {ALONE: 3, BATCH: 4}, again=3)
+    flips = others.flips_table((flip,), lambda ids: f"texte {ids}", label)
     assert flips.iloc[0].tolist() == ["texte (1, 2)", "<b>3", "<b>4"]
-    streaming = Streaming((7, 8, 9), (0.5, 0.75, 2.0))
+    streaming = Streaming((7, 8, 9), (0.5, 0.25, 1.25))
     table = others.streaming_table(streaming, label)
     assert table["sorti à (ms)"].tolist() == [500, 750, 2000]
     assert table["durée (ms)"].tolist() == [500, 250, 1250]

@@ -23,6 +23,7 @@ def test_accuracies(result):
     assert table["justes (%)"].tolist()[::3] == [37.5, 37.5, 37.5, 50]
     assert table["tokens écrits par question"].tolist()[2::3] == [9, 9, 9]
     assert table["secondes par question"].tolist() == [0.1, 0.2, 0.4] * 3 + [0.1]
+    assert table["au moins (%)"].min() >= 0 and table["au plus (%)"].max() <= 100
     assert (table["au moins (%)"] <= table["justes (%)"]).all() and (table["justes (%)"] <= table["au plus (%)"]).all()
 
 
@@ -47,11 +48,11 @@ def test_costs(result, unit, costs, greedy_cost):
 
 def test_questions(result):
     table = charts.questions_table(result)
-    assert table["question"].tolist() == [one.asked for one in QUESTIONS[:2]]
-    assert table["attendu"].tolist() == ["A ou ab"] * 2
-    assert table["justes sur 4"].tolist() == [1, 2]
-    assert table["vote"].tolist() == ["b", "a ou b"]
-    assert table[BEST].tolist() == ["a", "b"] and table[charts.GREEDY].tolist() == ["b", "a"]
+    assert table["question"].tolist() == [one.asked for one in QUESTIONS[:2]] * 2
+    assert table["attendu"].tolist() == ["A ou ab"] * 4
+    assert table["justes sur 4"].tolist() == [1, 2] * 2
+    assert table["vote"].tolist() == ["b", "a ou b"] * 2
+    assert table[BEST].tolist() == ["a", "b"] * 2 and table[charts.GREEDY].tolist() == ["b", "a"] * 2
 
 
 def test_answers(result):

@@ -1,5 +1,6 @@
 """The tables and charts of the temperature-zero lab: the records' numbers, in millionths, and hostile tokens shown as text."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +26,7 @@ NOTHING = comparison(6, "encore", 0, 0, 0, 0)
 SMALL = comparison(6, BATCH, 0, 2**-20, 2**-20, 2**-19)
 LARGE = comparison(57, BATCH, -2, 0, 0, 0)
 NEAR_TIES = (
-    NearTie((1, 2), (7, 8), {ALONE: 0.0, BATCH: -0.125}, {ALONE: 7, BATCH: 8}),
+    NearTie((1, 2), (7, 8), {ALONE: 0.0, BATCH: -0.125}, {ALONE: 7, BATCH: 8}, again=7),
     NearTie((1,), (3, 4), {ALONE: 2**-8, BATCH: 2**-8}, {ALONE: 3, BATCH: 3}),
 )
 
@@ -33,6 +34,11 @@ NEAR_TIES = (
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (1.9073e-5, "0,000019"), (2.5, "2,5"), (-0.0625, "−0,062"), (1e-9, "0,000000001")])
 def test_tiny_numbers_keep_two_digits(value, text):
     assert tiny(value) == text
+
+
+@pytest.mark.parametrize(("differing", "text"), [(0, "aucun logit ne change"), (1, "1 logit change"), (2, "2 logits changent")])
+def test_how_many_logits_change_is_a_sentence(differing, text):
+    assert charts.changes(differing) == text
 
 
 def test_comparisons():
@@ -67,7 +73,10 @@ def test_near_ties():
     assert table["texte"].tolist() == ["2 tokens", "1 tokens"]
     assert table[f"avance, {ALONE} (millionièmes)"].tolist() == [0, 3906.25]
     assert table[f"avance, {BATCH} (millionièmes)"].tolist() == [-125000, 3906.25]
+    assert table["favori, seul, une seconde fois"].tolist() == [HOSTILE, ""]
     assert table["bascule"].tolist() == [BATCH, "non"]
+    unstable = charts.near_ties_table((replace(NEAR_TIES[0], again=8),), str, label)
+    assert unstable["bascule"].tolist() == [ALONE]
 
 
 def test_what_flips_stands_apart():

@@ -9,7 +9,7 @@ import pytest
 
 from inference.answers import Answer
 from inference.context_weights import ContextWeights, measure
-from inference.facts import END, FILLERS, LEANING, MIDDLE, NOTHING, REPEATED, START, STATED, VAGUE, WITHOUT, ask, read_facts
+from inference.facts import BEFORE, END, FILLERS, LEANING, MIDDLE, NOTHING, REPEATED, START, STATED, VAGUE, WITHOUT, ask, read_facts
 from inference.models.base import Forward, ModelInfo, State, checked_ids
 from inference.passages import read_passages
 from inference.prefix_cache import PrefixCache
@@ -54,8 +54,8 @@ def follow(work):
 def test_what_each_document_holds(fact):
     documents = fact.documents
     holding = {name for name, text in documents.items() if fact.answer.lower() in text.lower()}
-    assert holding == {LEANING, STATED, REPEATED, START, MIDDLE, END}
-    assert documents[LEANING].endswith(documents[VAGUE])
+    assert holding == {BEFORE, LEANING, STATED, REPEATED, START, MIDDLE, END}
+    assert documents[LEANING] == f"{documents[BEFORE]} {documents[VAGUE]}", "what leans has both of its controls"
     assert documents[REPEATED] != documents[STATED]
     filler = documents[WITHOUT].split("\n")
     assert tuple(filler) == read_passages()[:FILLERS]

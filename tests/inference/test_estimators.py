@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from inference.estimators import Interval, best_of, pass_at, vote_of
+from inference.estimators import Interval, best_of, pass_at, student_t, vote_of
 
 DRAWN = ("rome", "rome", "milan", "milan", "milan", "roma", "turin")
 """« rome » and « roma » are both right: two spellings split their votes."""
@@ -75,16 +75,54 @@ def test_32_different_answers_are_a_vote_for_any_of_them():
     assert vote_of(32, votes, {"non"}) == 0
 
 
-def test_a_mean_has_its_normal_interval():
-    interval = Interval.of_mean([0.0, 1.0, 1.0, 0.0])
-    half = 1.959964 * math.sqrt(1 / 3) / 2
-    assert (interval.value, interval.low, interval.high) == pytest.approx((0.5, 0.5 - half, 0.5 + half), abs=1e-6)
+@pytest.mark.parametrize(
+    ("freedom", "in_tables"),
+    [(3, 3.1824), (4, 2.7764), (5, 2.5706), (6, 2.4469), (8, 2.3060), (10, 2.2281), (30, 2.0423), (60, 2.0003), (120, 1.9799)],
+)
+def test_students_t_is_that_of_the_tables(freedom, in_tables):
+    assert student_t(freedom) == pytest.approx(in_tables, rel=1e-4 if freedom > 5 else 2e-3)
+
+
+@pytest.mark.parametrize("freedom", [3, 6, 62])
+def test_students_t_leaves_2_5_percent_beyond_it(freedom):
+    """By the integral of its density, Γ((ν + 1) / 2) / (√(νπ) Γ(ν / 2)) · (1 + t² / ν)^(−(ν + 1) / 2)."""
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    step = student_t(freedom) / 10_000
+    middles = ((i + 0.5) * step for i in range(10_000))
+    below = step * scale * sum((1 + t * t / freedom) ** (-(freedom + 1) / 2) for t in middles)
+    assert 0.5 - below == pytest.approx(0.025, abs=1e-4)
+
+
+def test_differences_have_students_interval():
+    interval = Interval.of_differences([0.0, 0.5, 0.5, 0.0])
+    half = 3.1824 * math.sqrt(1 / 12) / 2
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.25, 0.25 - half, 0.25 + half), abs=1e-3)
+
+
+def test_differences_that_are_all_the_same_leave_no_width():
+    assert not Interval.of_differences([0.1 + 0.2, 0.3, 0.3, 0.3]).has_width
+    assert Interval.of_differences([0.0, 0.0, 0.0, 1 / 32]).has_width
+    assert Interval.of_chances([1.0] * 63).has_width
+
+
+def test_no_interval_leaves_what_can_be():
+    few = Interval.of_differences([-1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert few.value < few.high == 1
+    assert Interval.of_differences([-value for value in (-1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)]).low == -1
+    for questions in range(1, 80):
+        none, every = Interval.of_chances([0.0] * questions), Interval.of_chances([1.0] * questions)
+        assert 0 <= none.low < 1e-12 and 1 - 1e-12 < every.high <= 1
+        assert none.high == pytest.approx(1 - every.low) and 0 < none.high < 1, "right every time is not right for ever"
+
+
+def test_chances_have_the_interval_of_noughts_and_ones_of_the_same_mean():
+    assert Interval.of_chances([0.5] * 6) == Interval.of_chances([True, False] * 3)
 
 
 @pytest.mark.parametrize(("right", "asked"), [(0, 10), (10, 10), (32, 63)])
 def test_wilson_holds_the_shares_the_data_do_not_reject(right, asked):
     """Its bounds are where the score test is at its limit: |p̂ − p| = 1.96 √(p (1 − p) / n)."""
-    interval = Interval.of_share(right, asked)
+    interval = Interval.of_chances([True] * right + [False] * (asked - right))
     assert interval.value == right / asked
     assert -1e-12 < interval.low <= interval.value + 1e-12 and interval.value - 1e-12 <= interval.high < 1 + 1e-12
     for bound in (interval.low, interval.high):

@@ -18,6 +18,7 @@ from inference.inference_compute import (
     Answered,
     InferenceCompute,
     Sample,
+    _favourite,
     measure,
     uniform,
 )
@@ -140,7 +141,7 @@ def test_a_temperature_draws_the_favourite_more_often():
 def test_the_greedy_answer_is_that_of_the_favourites(result):
     assert {answered.greedy.token_ids for answered in result.answered} == {tuple(b"a.")}
     assert result.greedy_tokens == 2
-    assert result.greedy_accuracy == Interval.of_share(len(QUESTIONS), len(QUESTIONS))
+    assert result.greedy_accuracy == Interval.of_chances([True] * len(QUESTIONS))
 
 
 def test_the_same_samples_come_back_and_each_question_has_its_own(result):
@@ -173,14 +174,14 @@ def sample(answer: str, logprob: float, tokens: int = 2) -> Sample:
 
 
 def record() -> InferenceCompute:
-    """Two questions: the vote is wrong on the first though the likeliest is right, and ties on the second."""
+    """Two questions, each twice: the vote is wrong on the first though the likeliest is right, and ties on the second."""
     first = Answered(QUESTIONS[0], (sample("b", -2), sample("a", -1, 4), sample("b", -3), sample("c", -4)), sample("b", -2))
     second = Answered(QUESTIONS[1], (sample("a", -2), sample("b", -1), sample("b", -3), sample("a", -4)), sample("a", -2))
-    return InferenceCompute(1.0, (first, second), {n: Spread.of([n / 10]) for n in (1, 2, 4)}, Spread.of([0.1]))
+    return InferenceCompute(1.0, (first, second) * 2, {n: Spread.of([n / 10]) for n in (1, 2, 4)}, Spread.of([0.1]))
 
 
 def test_what_all_the_samples_give():
-    one, two = record().answered
+    one, two, *_ = record().answered
     assert (one.leaders, one.best.answer, one.right, one.tokens) == (("b",), "a", 1, 2.5)
     assert (set(two.leaders), two.best.answer, two.right) == ({"a", "b"}, "b", 2)
     assert [one.chance(strategy, 4) for strategy in STRATEGIES] == [0, 1, 1]
@@ -189,9 +190,9 @@ def test_what_all_the_samples_give():
 
 def test_gains_are_paired_question_by_question():
     both = record()
-    assert both.gain(VOTE) == Interval.of_mean([0 - 0.25, 0.5 - 0.5])
-    assert both.gain(PASS) == Interval.of_mean([0.75, 0.5])
-    assert both.gain_over_greedy(VOTE) == Interval.of_mean([0, 0.5 - 1])
+    assert both.gain(VOTE) == Interval.of_differences([0 - 0.25, 0.5 - 0.5] * 2)
+    assert both.gain(PASS) == Interval.of_differences([0.75, 0.5] * 2)
+    assert both.gain_over_greedy(VOTE) == Interval.of_differences([0, 0.5 - 1] * 2)
 
 
 def test_each_size_is_timed_as_often_as_the_others(ran):
@@ -228,18 +229,51 @@ def test_the_model_is_free_between_two_steps_and_after_a_cancellation(reached):
     assert answers(scorer, tuple(b"une autre"))
 
 
-def test_every_pass_has_the_model_to_itself(monkeypatch):
-    scorer, held = PrefixCache(Letters()), []
+def test_what_is_timed_has_the_model_to_itself(monkeypatch):
+    scorer, held = PrefixCache(Letters()), {}
+
+    def look(name: str) -> None:
+        visitor = threading.Thread(target=scorer.scores_after, args=(tuple(name.encode()),), daemon=True)
+        visitor.start()
+        visitor.join(0.05)
+        held.setdefault(name, visitor.is_alive())
 
     class Watched(LetterBranches):
-        def read(self, texts):
-            visitor = threading.Thread(target=scorer.scores_after, args=(tuple(b"zz"),), daemon=True)
-            visitor.start()
-            visitor.join(0.05)
-            held.append(visitor.is_alive())
+        def __init__(self, *opened):
+            look("open")
+            super().__init__(*opened)
 
+        def draw(self, text, u):
+            look("draw")
+            return super().draw(text, u)
+
+        def read(self, texts):
+            look("read")
+
+    monkeypatch.setattr("inference.inference_compute.log_softmax", lambda scores: (look("favourite"), log_softmax(scores))[1])
     work = measure(scorer, Watched, 1.0, QUESTIONS[:1], (2,))
-    while not held:
+    while len(held) < 4:
         next(work)
     work.close()
-    assert held == [True]
+    assert held == dict.fromkeys(("open", "draw", "read", "favourite"), True)
+
+
+def test_times_are_of_the_passes_and_of_the_choices_for_drawn_and_greedy_alike(monkeypatch):
+    """A clock that each of them moves on by one: to open, a read before each draw but the first, a draw, and a choice of a favourite."""
+    clock = [0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+
+    def tick(function):
+        def run(*arguments):
+            clock[0] += 1
+            return function(*arguments)
+
+        return run
+
+    for owner, name in ((Letters, "prefill"), (Letters, "decode"), (LetterBranches, "__init__"), (LetterBranches, "draw")):
+        monkeypatch.setattr(owner, name, tick(getattr(owner, name)))
+    monkeypatch.setattr("inference.inference_compute._favourite", tick(_favourite))
+    *_, result = run(sizes=(1,))
+    assert result.greedy_time.median_s == 1 + 2 + 1, "a prompt, two favourites, and a pass between them"
+    timed_tokens = [len(answered.samples[0].token_ids) for answered in result.answered[:TIMED]]
+    assert result.sample_times[1].median_s == pytest.approx(2 + sum(timed_tokens) / TIMED), "a prompt, an opening, a draw a token"

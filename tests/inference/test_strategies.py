@@ -146,6 +146,17 @@ def test_an_end_token_ends_a_text(tiny):
         assert len(text.token_ids) == TOKENS or text.token_ids[-1] in end_ids
 
 
+@pytest.mark.parametrize(("penalty", "is_behind"), [(0.0, False), (1.0, True)])
+def test_a_text_the_beam_followed_to_its_end_loses_to_a_less_likely_one_only_by_the_penalty(tiny, penalty, is_behind):
+    scorer = PrefixCache(tiny)
+    scorer.info = replace(tiny.info, eos_ids=frozenset(range(0, 256, 3)))
+    settings = replace(SETTINGS, width=2, length_penalty=penalty)
+    _, result = run(measure(scorer, tiny.vocabulary.encode("Un"), settings, TOKENS))
+    greedy, beam, *_ = result.texts
+    assert result.search.leaves(greedy.token_ids) is None
+    assert (beam.log_prob < greedy.log_prob - RECOMPUTED * TOKENS) == is_behind
+
+
 @pytest.mark.parametrize("text", ["", "   ", "\n"])
 def test_an_empty_prompt_is_refused(tiny, text):
     with pytest.raises(UserError, match="Écrivez"):

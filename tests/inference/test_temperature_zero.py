@@ -28,10 +28,12 @@ from inference.temperature_zero import (
     NearTie,
     Sums,
     TemperatureZero,
+    find_near_ties,
     in_order,
     measure,
     pairwise,
     read_sentences,
+    routes_of,
 )
 from inference.tokens import Vocabulary
 from tests.conftest import answers
@@ -134,8 +136,15 @@ def test_nothing_differs_from_itself():
 
 
 def test_a_near_tie_flips_where_its_favourite_does():
-    one = NearTie((1, 2), (5, 6), {ALONE: 0.25, "a": 0.125, "b": -0.5}, {ALONE: 5, "a": 5, "b": 6})
-    assert (one.gap, one.change, one.flipped_by) == (0.25, 0.75, ("b",))
+    one = NearTie((1, 2), (5, 6), {ALONE: 0.25, "a": 0.125, "b": -0.5}, {ALONE: 5, "a": 5, "b": 6}, again=5)
+    assert (one.gap, one.change, one.flipped_by, one.is_unstable) == (0.25, 0.75, ("b",), False)
+
+
+def test_what_does_not_agree_with_itself_is_no_flip():
+    one = NearTie((1, 2), (5, 6), {ALONE: 0.25, "a": -0.5}, {ALONE: 5, "a": 6}, again=6)
+    assert (one.flipped_by, one.is_unstable) == ((), True)
+    unchecked = replace(one, again=None)
+    assert (unchecked.flipped_by, unchecked.is_unstable) == ((), False)
 
 
 def test_additions_in_three_orders_by_hand():
@@ -226,7 +235,9 @@ def test_each_near_tie_is_computed_by_each_route(seen):
         assert one.gaps[BATCH] == pytest.approx(one.gap + float(NUDGE) * (first % 2 - second % 2), abs=1e-6)
         nudged = row.copy()
         nudged[1::2] += NUDGE
-        assert one.flipped_by == ((BATCH,) if nudged.argmax() != first else ())
+        flips = nudged.argmax() != first
+        assert one.flipped_by == ((BATCH,) if flips else ())
+        assert one.again == (first if flips else None), "the control is computed where it is needed"
 
 
 def test_a_flip_is_followed_by_its_own_route_to_the_end(seen):
@@ -243,6 +254,34 @@ def test_a_flip_is_followed_by_its_own_route_to_the_end(seen):
             row[1::2] += nudge
             assert token_id == row.argmax()
             last = token_id
+
+
+class Wavering(Nudging):
+    """Alone, the second time a text is read the favourite and the runner-up change places."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def logits_in_batch(self, model, texts) -> np.ndarray:
+        logits = super().logits_in_batch(model, texts)
+        if len(texts) == 1 and texts[0] in self.seen:
+            second, first = np.argsort(logits[0])[-2:]
+            logits[0, [first, second]] = logits[0, [second, first]]
+        self.seen |= set(texts) if len(texts) == 1 else set()
+        return logits
+
+
+def test_a_choice_that_does_not_hold_alone_is_counted_apart_and_not_followed():
+    scorer, arithmetic = PrefixCache(Bigram()), Wavering()
+    routes = {name: route for name, route in routes_of(arithmetic).items() if name in (ALONE, BATCH)}
+    sentences = [tuple(encode(text)) for text in read_sentences()]
+    _, (positions, near_ties) = follow(find_near_ties(scorer, scorer.model, routes, sentences, 3 * CHECKED))
+    assert positions == len(gaps_by_hand(scorer.model.table)) and len(near_ties) == 3 * CHECKED
+    assert any(one.is_unstable for one in near_ties), "the nudge was chosen for this"
+    assert not any(one.flipped_by for one in near_ties)
+    assert all(one.is_unstable == (one.favourites[BATCH] != one.favourites[ALONE]) for one in near_ties)
+    search = follow(work_on(scorer, Wavering()))[1].searches[0]
+    assert search.unstable and (search.flipped, search.fork) == ((), None)
 
 
 def test_without_a_flip_there_is_nothing_to_follow():
