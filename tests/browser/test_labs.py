@@ -64,6 +64,7 @@ def test_the_calculator_opens_on_what_a_link_says(browser, server):
     context.close()
 
 
+@pytest.mark.long
 def test_quantization_to_the_end(page):
     open_lab(page, "quantization")
     make_bet(page, "quantization")
@@ -86,6 +87,7 @@ def test_quantization_to_the_end(page):
     assert floats(step["tirage (%)"])[0] == pytest.approx(22.9 / 0.9, abs=0.2)
 
 
+@pytest.mark.long
 def test_temperature_zero_to_the_end(page):
     open_lab(page, "temperature_zero")
     make_bet(page, "temperature_zero")
@@ -103,6 +105,7 @@ def test_temperature_zero_to_the_end(page):
     expect(page.get_by_role("heading", name="L’ordre des additions")).to_be_visible()
 
 
+@pytest.mark.long
 def test_batching_to_the_end(page):
     open_lab(page, "batching")
     make_bet(page, "batching")
@@ -125,6 +128,7 @@ def test_batching_to_the_end(page):
     assert continuous < static, "nobody waits for the longest text"
 
 
+@pytest.mark.long
 def test_speculative_decoding_to_the_end(page):
     open_lab(page, "speculative")
     make_bet(page, "speculative")
@@ -219,6 +223,7 @@ def test_two_visitors_share_a_measurement_and_one_leaves(browser, server):
         expect(other.locator(".chip.written")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_context_and_weights_to_the_end(page):
     open_lab(page, "context_weights")
     make_bet(page, "context_weights")
