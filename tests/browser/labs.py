@@ -22,7 +22,11 @@ def open_lab(page: Page, name: str) -> None:
 
 def make_bet(page: Page, name: str, choice: int = 1) -> str:
     answer = read_lab(name).choices()[choice]
+    missing = page.get_by_text("Choisissez d’abord")
+    expect(missing.first).to_be_visible()
+    others = missing.count() - 1
     page.get_by_role("radiogroup").first.get_by_text(answer, exact=True).click()
+    expect(missing).to_have_count(others)
     return answer
 
 
