@@ -6,7 +6,6 @@ from typing import Protocol
 
 import numpy as np
 
-from inference.allocator import release_free_memory
 from inference.errors import UserError
 from inference.measurement import Progress, Spread, Work, timed, within
 from inference.models.base import Model
@@ -164,7 +163,6 @@ def measure(
         continuous = yield from within(0.85, 1.0, _serve(scorer, engine, requests, "en continu"))
     finally:
         engine.close()
-        release_free_memory()
     read = ((1, one_s), *((one.positions, one.step.median_s) for one in readings))
     costs = [PassCost(tuple((one.rows, one.step.median_s) for one in passes), read) for passes in (row_sizes, paged_sizes)]
     return Batching(
@@ -198,6 +196,7 @@ def _time_sizes(
         yield Progress(0.0, f"ouvre {rows} textes à la fois")
         with scorer.model_alone() as model:
             batches[rows] = open_rows(model, [prompt] * rows)
+        with scorer.model_alone():
             batches[rows].step()
     steps_s, reads_s = {rows: [] for rows in sizes}, {positions: [] for positions in READINGS}
     for round_ in range(rounds):

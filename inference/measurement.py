@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
+from inference.allocator import release_free_memory
 from inference.errors import UserError
 
 MAX_KEPT = 64
@@ -163,6 +164,7 @@ class Laboratory:
 
     def _run(self, measurement: Measurement, work: Work) -> None:
         state = measurement.run(work, self._turn)
+        release_free_memory()  # copies of the weights, batches of logits: the server is as large as before
         with self._lock:
             if state == "done":
                 _keep(self._done, measurement)

@@ -29,6 +29,8 @@ EDGES = 10.0 ** np.arange(-9, 1.5, 0.5)
 CHECKED = 12
 """Places, those where two tokens are nearest to a tie, that are computed again every other way."""
 WRITTEN = 12
+PASSAGE_TOKENS = 32
+"""Eight of that length in one pass are read in half a second or so: nobody else waits longer."""
 
 
 class Arithmetic(Protocol):
@@ -245,6 +247,7 @@ def measure(
     if room < len(scorer.vocabulary.encode(PROMPT)):
         raise UserError("Le contexte de ce modèle est trop court pour cette mesure.")
     prompt, passage, *sentences = (scorer.vocabulary.encode(text)[:room] for text in (PROMPT, read_passages()[0], *read_sentences()))
+    passage = passage[:PASSAGE_TOKENS]
     with scorer.model_alone() as model:
         favourite_id = int(arithmetic.logits_in_batch(model, [prompt])[0].argmax())
         sums = Sums(favourite_id, *arithmetic.logit_terms(model, prompt, favourite_id))
