@@ -2,16 +2,13 @@
 
 import copy
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
-from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 from transformers.utils import logging as transformers_logging
 
 from inference.allocator import reuse_large_blocks
@@ -36,7 +33,6 @@ class HfModel:
     def __init__(self, model: PreTrainedModel, tokenizer, name: str, revision: str, hub_id: str | None = None):
         reuse_large_blocks()
         self.model = model.eval()
-        fuse_norms(model)
         config = model.config.get_text_config()
         if not hasattr(config, "max_position_embeddings"):
             raise ValueError("this architecture does not say how long a text it takes")
@@ -93,18 +89,6 @@ class HfModel:
 def weights_bytes(model: PreTrainedModel) -> int:
     """Of all parameters; one that serves twice is stored once."""
     return sum(parameter.nbytes for parameter in model.parameters())
-
-
-def fuse_norms(model: PreTrainedModel) -> None:
-    """One operation for each normalization of Gemma 3 where transformers makes six. Same numbers, bit for bit here (see tests); a decode
-    spends most of its time between operations."""
-    for module in model.modules():
-        if isinstance(module, Gemma3RMSNorm):
-            module.forward = partial(_rms_norm, module)
-
-
-def _rms_norm(module: Gemma3RMSNorm, x: torch.Tensor) -> torch.Tensor:
-    return functional.rms_norm(x.float(), x.shape[-1:], 1.0 + module.weight.float(), module.eps).type_as(x)
 
 
 def _architecture(model: PreTrainedModel) -> Architecture:

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from inference.errors import UserError
-from inference.models.hf import HfModel, fuse_norms, weights_bytes
+from inference.models.hf import HfModel, weights_bytes
 
 BITS = {"bfloat16": 16, "int8": 8, "int4": 4}
 INT4_GROUP = 32
@@ -69,7 +69,6 @@ def open_precision(model: HfModel, precision: str) -> HfModel:
     network = model.model
     try:
         copied = type(network).from_pretrained(None, config=network.config, state_dict=network.state_dict(), dtype=torch.bfloat16).eval()
-        fuse_norms(copied)
         if BITS[precision] < 16:
             quantize(copied, BITS[precision])
     except (ValueError, RuntimeError, AttributeError) as error:

@@ -11,13 +11,12 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 
 import inference.models
 from inference.errors import UserError
 from inference.generation import generate
 from inference.models import embedded, hf, open_model
-from inference.models.hf import HfModel, fuse_norms, load_pretrained
+from inference.models.hf import HfModel, load_pretrained
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, Stop, StopRules
 from tests.conftest import PROMPT
@@ -439,30 +438,3 @@ def test_verified_tokens_score_as_if_read_one_by_one(reader):
     for length, row in enumerate(logits, 7):
         assert_close(row, reader.prefill(TOKENS[:length]).scores.logits)
     assert_close(reader.decode(50, state).scores.logits, reader.prefill((*TOKENS[:11], 50)).scores.logits)
-
-
-# Fused normalizations
-
-
-def norms(network) -> list[Gemma3RMSNorm]:
-    return [module for module in network.modules() if isinstance(module, Gemma3RMSNorm)]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_fused_normalization_is_the_one_transformers_makes(dtype):
-    torch.manual_seed(0)
-    plain, fused = tiny_model("gemma3", 300).to(dtype), tiny_model("gemma3", 300).to(dtype)
-    fuse_norms(fused)
-    for one, other in zip(norms(plain), norms(fused), strict=True):
-        other.weight.data = one.weight.data = torch.randn(one.weight.shape).to(dtype)
-        x = torch.randn(3, 7, *one.weight.shape).to(dtype)
-        torch.testing.assert_close(other(x), one(x), rtol=1e-6 if dtype == torch.float32 else 0, atol=1e-6)
-
-
-def test_the_embedded_model_scores_as_it_would_with_the_normalizations_of_transformers(model, monkeypatch):
-    prompt_ids = model.vocabulary.encode(PROMPT)
-    fused = model.logits_along(prompt_ids)
-    for norm in norms(model.model):
-        monkeypatch.delattr(norm, "forward")
-    expected = model.logits_along(prompt_ids)
-    assert np.abs(fused - expected).max() <= 1e-6 * np.abs(expected).max()
