@@ -65,6 +65,16 @@ def tiny():
     return HfModel(LlamaForCausalLM(config), tokenizer, "tiny", "")
 
 
+def follow(work) -> tuple[list, object]:
+    """All that a generator yields, then what it returns: the progress of a measurement, and its result."""
+    progress = []
+    while True:
+        try:
+            progress.append(next(work))
+        except StopIteration as end:
+            return progress, end.value
+
+
 def answers(scorer: PrefixCache, token_ids) -> bool:
     """Whether a visitor gets an answer."""
     visitor = threading.Thread(target=scorer.scores_after, args=(token_ids,), daemon=True)

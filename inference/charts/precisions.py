@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from inference.charts.style import MEASURED, NEUTRAL, figure
+from inference.charts.style import MEASURED, NEUTRAL, figure, token_bars
 from inference.distributions import largest, softmax
-from inference.escaping import html_text
 from inference.formatting import mebibytes, milliseconds, percent
 from inference.precisions import Precision
 from inference.records import Scores
@@ -114,34 +113,5 @@ def side_by_side_table(names: tuple[str, str], scores: tuple[Scores, Scores], la
 
 def side_by_side_figure(names: tuple[str, str], table: pd.DataFrame) -> go.Figure:
     """Two bars a token, on an axis that always goes from 0 to 100 %."""
-    positions = list(range(len(table)))
-    return figure(
-        data=[
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": name,
-                "y": positions,
-                "x": table[name],
-                "marker": {"color": colour},
-                "text": [percent(probability) for probability in table[name]],
-                "textposition": "outside",
-                "cliponaxis": False,
-                "hovertemplate": f"%{{text}}<extra>{name}</extra>",
-            }
-            for name, colour in zip(dict.fromkeys(names), (MEASURED, NEUTRAL), strict=False)
-        ],
-        layout={
-            "height": 40 * len(table) + 90,
-            "barmode": "group",
-            "xaxis": {"range": [0, 1], "tickformat": ".0%", "title": {"text": "probabilité"}, "fixedrange": True},
-            "yaxis": {
-                "autorange": "reversed",
-                "tickmode": "array",
-                "tickvals": positions,
-                "ticktext": [html_text(token) for token in table["token"]],
-                "fixedrange": True,
-            },
-            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
-        },
-    )
+    colours = dict(zip(dict.fromkeys(names), (MEASURED, NEUTRAL), strict=False))
+    return token_bars(table, colours, row_height=40, xaxis={"range": [0, 1]})

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pandas as pd
 import plotly.graph_objects as go
 
-from inference.charts.style import CHOSEN, MEASURED, NEUTRAL, figure
+from inference.charts.style import CHOSEN, MEASURED, NEUTRAL, figure, token_bars
 from inference.escaping import html_text
 from inference.formatting import number, percent
 from inference.speculative import DrawsCheck, Round
@@ -170,34 +170,4 @@ def draws_figure(table: pd.DataFrame) -> go.Figure:
     columns = ["token", *bars]
     likeliest, others = table[columns][:-1][:SHOWN], table[columns][min(SHOWN, len(table) - 1) :]
     shown = pd.concat([likeliest, others.sum().to_frame().T.assign(token="les autres")], ignore_index=True)
-    positions = list(range(len(shown)))
-    return figure(
-        data=[
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": name,
-                "y": positions,
-                "x": shown[name],
-                "marker": {"color": colour},
-                "text": [percent(value) for value in shown[name]],
-                "textposition": "outside",
-                "cliponaxis": False,
-                "hovertemplate": f"%{{text}}<extra>{name}</extra>",
-            }
-            for name, colour in bars.items()
-        ],
-        layout={
-            "height": 46 * len(shown) + 90,
-            "barmode": "group",
-            "xaxis": {"rangemode": "tozero", "tickformat": ".0%", "title": {"text": "probabilité"}, "fixedrange": True},
-            "yaxis": {
-                "autorange": "reversed",
-                "tickmode": "array",
-                "tickvals": positions,
-                "ticktext": [html_text(token) for token in shown["token"]],
-                "fixedrange": True,
-            },
-            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
-        },
-    )
+    return token_bars(shown, bars, row_height=46, xaxis={"rangemode": "tozero"})

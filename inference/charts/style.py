@@ -1,6 +1,10 @@
 """What every figure shares: one accent for the chosen token, greys for the rest, no frame, readable on light and dark."""
 
+import pandas as pd
 import plotly.graph_objects as go
+
+from inference.escaping import html_text
+from inference.formatting import percent
 
 CHOSEN = "#e8710a"
 NEUTRAL = "#7a8599"
@@ -25,3 +29,38 @@ def figure(data: list[dict], layout: dict) -> go.Figure:
     merged = base | layout
     merged["yaxis"] = {"automargin": True} | merged["yaxis"]
     return go.Figure(data=data, layout=merged)
+
+
+def token_bars(table: pd.DataFrame, colours: dict[str, str], row_height: int, xaxis: dict) -> go.Figure:
+    """Probabilities in [0, 1] side by side: for each row of `table`, named by its `token`, one bar a column of `colours`."""
+    positions = list(range(len(table)))
+    return figure(
+        data=[
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": name,
+                "y": positions,
+                "x": table[name],
+                "marker": {"color": colour},
+                "text": [percent(probability) for probability in table[name]],
+                "textposition": "outside",
+                "cliponaxis": False,
+                "hovertemplate": f"%{{text}}<extra>{name}</extra>",
+            }
+            for name, colour in colours.items()
+        ],
+        layout={
+            "height": row_height * len(table) + 90,
+            "barmode": "group",
+            "xaxis": {"tickformat": ".0%", "title": {"text": "probabilité"}, "fixedrange": True} | xaxis,
+            "yaxis": {
+                "autorange": "reversed",
+                "tickmode": "array",
+                "tickvals": positions,
+                "ticktext": [html_text(token) for token in table["token"]],
+                "fixedrange": True,
+            },
+            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
+        },
+    )

@@ -14,20 +14,15 @@ from transformers.models.gemma3.modeling_gemma3 import Gemma3DecoderLayer, Gemma
 
 from inference.errors import UserError
 from inference.models.hf import HfModel
-from inference.models.quantization import int8_parameters
+from inference.models.quantization import Int8Linear, int8_parameters
 
 MAX_TOKENS = 512
 DTYPE = torch.bfloat16
 
 
-class Int8Rows:
-    """x (n, in) → (n, out), from the rows of one or more float matrices stored in int8 with a scale each."""
-
-    def __init__(self, *weights: torch.Tensor):
-        self.codes, self.scales = int8_parameters(torch.cat(weights).to(DTYPE))
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return torch._weight_int8pack_mm(x, self.codes, self.scales)
+def int8_rows(*weights: torch.Tensor) -> Int8Linear:
+    """One product for the rows of one or more matrices."""
+    return Int8Linear(*int8_parameters(torch.cat(weights).to(DTYPE)))
 
 
 class Norm:
@@ -51,9 +46,9 @@ class DraftLayer:
         self.before_attention, self.after_attention = Norm(layer.input_layernorm), Norm(layer.post_attention_layernorm)
         self.before_mlp, self.after_mlp = Norm(layer.pre_feedforward_layernorm), Norm(layer.post_feedforward_layernorm)
         self.query_norm, self.key_norm = Norm(attention.q_norm), Norm(attention.k_norm)
-        self.to_heads = Int8Rows(attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight)
-        self.from_heads = Int8Rows(attention.o_proj.weight)
-        self.to_mlp, self.from_mlp = Int8Rows(mlp.gate_proj.weight, mlp.up_proj.weight), Int8Rows(mlp.down_proj.weight)
+        self.to_heads = int8_rows(attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight)
+        self.from_heads = int8_rows(attention.o_proj.weight)
+        self.to_mlp, self.from_mlp = int8_rows(mlp.gate_proj.weight, mlp.up_proj.weight), int8_rows(mlp.down_proj.weight)
         self.keys, self.values = torch.zeros(2, self.kv_heads, MAX_TOKENS, attention.head_dim, dtype=DTYPE)
 
     def __call__(self, x: torch.Tensor, start: int, rotation: tuple[torch.Tensor, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
@@ -86,7 +81,7 @@ class Gemma3Draft:
         self.table, self.factor = decoder.embed_tokens.weight, float(decoder.embed_tokens.embed_scale)
         self.layers = [DraftLayer(layer) for layer in decoder.layers]
         self.norm = Norm(decoder.norm)
-        self.head = Int8Rows(network.lm_head.weight[torch.as_tensor(self.token_ids)])
+        self.head = int8_rows(network.lm_head.weight[torch.as_tensor(self.token_ids)])
         positions = torch.arange(MAX_TOKENS)[None]
         self.rotations = {
             kind: tuple(part[0] for part in decoder.rotary_emb(torch.empty(0, dtype=DTYPE), positions, kind))

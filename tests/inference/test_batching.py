@@ -14,7 +14,7 @@ from inference.errors import UserError
 from inference.measurement import Spread
 from inference.prefix_cache import PrefixCache
 from inference.serving import ImaginedContinuous, ImaginedRows, PassCost, Request, Served, Service, StaticBatches, predict
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 SIZES, ROUNDS, COUNT = (1, 2, 4), 2, 5
 
@@ -41,15 +41,6 @@ class Engine(ImaginedContinuous):
 
 def work(scorer, open_rows=Rows, open_engine=Engine, count=COUNT):
     return measure(scorer, open_rows, open_engine, SIZES, ROUNDS, count)
-
-
-def follow(work) -> tuple[list, Batching]:
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from inference.generation import generate
 from inference.models.hf import HfModel
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, StopRules
-from tests.conftest import PROMPT, answers
+from tests.conftest import PROMPT, answers, follow
 
 PROMPTS = ("Il", "ab", "z", "Le chat", "été", "?!")
 ENDS = {"never": (), "seldom": (17, 80, 200), "often": tuple(range(0, 256, 9))}
@@ -26,11 +26,7 @@ RECOMPUTED = 1e-4
 
 
 def run(work) -> BeamSearch:
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
+    return follow(work)[1]
 
 
 def ending_at(model: HfModel, end_ids: Iterable[int]) -> PrefixCache:

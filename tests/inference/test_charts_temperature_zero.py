@@ -8,7 +8,8 @@ import pytest
 
 from inference.charts import temperature_zero as charts
 from inference.formatting import tiny
-from inference.temperature_zero import ALONE, BATCH, EDGES, Comparison, Fork, NearTie, Sums
+from inference.summation import Sums
+from inference.temperature_zero import ALONE, BATCH, EDGES, Comparison, Fork, NearTie
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 LOGITS = np.array([5, 4, 3, 2], np.float32)

@@ -15,6 +15,7 @@ from inference.passages import read_passages
 from inference.prefix_cache import PrefixCache
 from inference.records import Scores
 from inference.tokens import Vocabulary
+from tests.conftest import follow
 
 FACTS = read_facts()
 SIZE = 257
@@ -39,15 +40,6 @@ class Bigram:
     def prefill(self, token_ids, state=None) -> Forward:
         read = checked_ids(self.info, token_ids, state)
         return Forward(Scores(self.table[read[-1]].copy()), State(read))
-
-
-def follow(work):
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.name)

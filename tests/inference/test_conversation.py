@@ -12,19 +12,10 @@ from inference.errors import UserError
 from inference.facts import Fact
 from inference.measurement import Progress, timed
 from inference.prefix_cache import PrefixCache
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 FACT = Fact("un fait", "Quoi ?", "Un", "mot", "C’est dit.", "C’est lui.", "Il y a un mot.")
 PROMPT = (5, 80, 33)
-
-
-def follow(work):
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 def stored(model) -> list[bytes]:

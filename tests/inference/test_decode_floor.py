@@ -8,19 +8,10 @@ from inference.decode_floor import PROMPT_TOKENS, DecodeFloor, measure
 from inference.measurement import Spread
 from inference.models.bandwidth import BLOCK_BYTES, open_block
 from inference.prefix_cache import PrefixCache
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 ROUNDS = 3
 BLOCK = 1000
-
-
-def follow(work):
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 def test_reading_and_decoding_take_turns(noted):

@@ -28,7 +28,7 @@ from inference.prefix_cache import PrefixCache
 from inference.questions import Question
 from inference.records import Scores
 from inference.tokens import Vocabulary
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 SIZE, END = 257, 256
 SIZES = (1, 2, 4, 8)
@@ -87,13 +87,8 @@ class LetterBranches:
 
 
 def run(temperature: float = 1.0, sizes=SIZES, questions=QUESTIONS) -> tuple[Letters, list[Progress], InferenceCompute]:
-    model, steps = Letters(), []
-    work = measure(PrefixCache(model), LetterBranches, temperature, questions, sizes)
-    while True:
-        try:
-            steps.append(next(work))
-        except StopIteration as end:
-            return model, steps, end.value
+    model = Letters()
+    return model, *follow(measure(PrefixCache(model), LetterBranches, temperature, questions, sizes))
 
 
 @pytest.fixture(scope="module")

@@ -12,18 +12,9 @@ from inference.measurement import Spread
 from inference.misconceptions import STORY, SameQuestion, Streaming, measure_same_question, measure_streaming
 from inference.prefix_cache import PrefixCache
 from inference.temperature_zero import AGAIN, ALONE, BATCH, PROMPT, SERVED, Comparison, NearTie, read_sentences
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 CHECKED = 4
-
-
-def follow(work):
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 class Batches:

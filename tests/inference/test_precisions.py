@@ -15,6 +15,7 @@ from inference.precisions import DECODE_ROUNDS, PREFILL_ROUNDS, PREFILL_TOKENS, 
 from inference.prefix_cache import PrefixCache
 from inference.records import Scores
 from inference.tokens import Vocabulary
+from tests.conftest import follow
 
 OPENING, SIZE = 256, 257
 """An opening token, after the 256 bytes."""
@@ -70,12 +71,7 @@ class Bench:
         return self.models[name]
 
     def run(self) -> tuple[list[Progress], tuple[Precision, ...]]:
-        steps = []
-        while True:
-            try:
-                steps.append(next(self.work))
-            except StopIteration as end:
-                return steps, end.value
+        return follow(self.work)
 
 
 def is_free(scorer: PrefixCache) -> bool:

@@ -7,25 +7,16 @@ import numpy as np
 import pytest
 
 from inference.kv_cache import cache_bytes
-from inference.measurement import Progress, Spread
+from inference.measurement import Spread
 from inference.passages import prompt_of
-from inference.prefill_decode import COMPARED_PROMPT, COMPARED_TOKENS, Generation, LengthTiming, PrefillDecode, measure
+from inference.prefill_decode import COMPARED_PROMPT, COMPARED_TOKENS, Generation, LengthTiming, measure
 from inference.prefix_cache import PrefixCache
-from tests.conftest import Noted, answers
+from tests.conftest import Noted, answers, follow
 
 LENGTHS = (8, 40, 252, 253, 1024)
 """The context is 256 tokens: with four decodes, 252 is the longest that fits."""
 REPEATS, DECODES = 2, 4
 VISITED = (1, 2, 3)
-
-
-def follow(work) -> tuple[list[Progress], PrefillDecode]:
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, StopRules
 from inference.speculative import ModelDraft, NoDraft, PromptLookup
 from inference.speculative_speed import NUM_DRAFT_TOKENS, PLAIN, SMALL, Run, Text, measure, speculate
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 PROMPT = "abcabcab"
 
@@ -34,15 +34,6 @@ class Blurred:
         return logits + np.random.default_rng(text_ids[-1]).normal(scale=self.noise, size=200).astype(np.float32)
 
 
-def results(work):
-    """The progress of a measurement, then its result."""
-    try:
-        while True:
-            yield next(work)
-    except StopIteration as end:
-        yield end.value
-
-
 def drafts(tiny):
     return [NoDraft(), PromptLookup(256), ModelDraft(Blurred(tiny), 256, 0.0)]
 
@@ -57,7 +48,7 @@ def test_at_temperature_zero_the_text_is_the_greedy_one(tiny, scorer, which):
 
 
 def test_at_temperature_zero_every_text_is_the_plain_one(scorer):
-    *_, result = results(measure(scorer, 0.0, lambda model, rows: Blurred(model), prompts=("abcabc",), tokens=6, draft_rows=200))
+    _, result = follow(measure(scorer, 0.0, lambda model, rows: Blurred(model), prompts=("abcabc",), tokens=6, draft_rows=200))
     assert [run.same_texts for run in result.runs] == [1] * len(result.runs)
 
 

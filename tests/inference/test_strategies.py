@@ -25,7 +25,7 @@ from inference.strategies import (
     measure,
     parts_at,
 )
-from tests.conftest import PROMPT, answers
+from tests.conftest import PROMPT, answers, follow
 
 TOKENS = 12
 SEED = 3
@@ -34,22 +34,13 @@ RECOMPUTED = 1e-4
 """Nats or bits, of a token read with the cache or with all the others. Seen: 2e-6, and 2e-5 on the real model."""
 
 
-def run(work) -> tuple[list[Progress], Strategies]:
-    steps = []
-    while True:
-        try:
-            steps.append(next(work))
-        except StopIteration as end:
-            return steps, end.value
-
-
 def strategies(model, settings: Settings = SETTINGS, prompt: str = "Il", tokens: int = TOKENS) -> Strategies:
-    return run(measure(PrefixCache(model), model.vocabulary.encode(prompt), settings, tokens))[1]
+    return follow(measure(PrefixCache(model), model.vocabulary.encode(prompt), settings, tokens))[1]
 
 
 @pytest.fixture(scope="module")
 def measured(tiny) -> tuple[list[Progress], Strategies]:
-    return run(measure(PrefixCache(tiny), tiny.vocabulary.encode("Il"), SETTINGS, TOKENS))
+    return follow(measure(PrefixCache(tiny), tiny.vocabulary.encode("Il"), SETTINGS, TOKENS))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +130,7 @@ def test_an_end_token_ends_a_text(tiny):
     end_ids = frozenset(range(0, 256, 2))
     scorer = PrefixCache(tiny)
     scorer.info = replace(tiny.info, eos_ids=end_ids)
-    _, result = run(measure(scorer, tiny.vocabulary.encode("Il"), SETTINGS, TOKENS))
+    _, result = follow(measure(scorer, tiny.vocabulary.encode("Il"), SETTINGS, TOKENS))
     assert min(len(text.token_ids) for text in result.texts) < TOKENS
     for text in result.texts:
         assert not end_ids.intersection(text.token_ids[:-1])
@@ -151,7 +142,7 @@ def test_a_text_the_beam_followed_to_its_end_loses_to_a_less_likely_one_only_by_
     scorer = PrefixCache(tiny)
     scorer.info = replace(tiny.info, eos_ids=frozenset(range(0, 256, 3)))
     settings = replace(SETTINGS, width=2, length_penalty=penalty)
-    _, result = run(measure(scorer, tiny.vocabulary.encode("Un"), settings, TOKENS))
+    _, result = follow(measure(scorer, tiny.vocabulary.encode("Un"), settings, TOKENS))
     greedy, beam, *_ = result.texts
     assert result.search.leaves(greedy.token_ids) is None
     assert (beam.log_prob < greedy.log_prob - RECOMPUTED * TOKENS) == is_behind

@@ -9,11 +9,11 @@ import pytest
 
 from inference.errors import UserError
 from inference.lab_text import read_lab
-from inference.measurement import Progress
 from inference.models.base import Forward, ModelInfo, State, checked_ids
 from inference.passages import read_passages
 from inference.prefix_cache import PrefixCache
 from inference.records import Scores
+from inference.summation import Sums, in_order, pairwise
 from inference.temperature_zero import (
     AGAIN,
     ALONE,
@@ -27,17 +27,13 @@ from inference.temperature_zero import (
     WRITTEN,
     Comparison,
     NearTie,
-    Sums,
-    TemperatureZero,
     find_near_ties,
-    in_order,
     measure,
-    pairwise,
     read_sentences,
     routes_of,
 )
 from inference.tokens import Vocabulary
-from tests.conftest import answers
+from tests.conftest import answers, follow
 
 OPENING, SIZE = 256, 257
 """An opening token, after the 256 bytes."""
@@ -97,15 +93,6 @@ class Nudging:
 
 def work_on(scorer: PrefixCache, arithmetic=None):
     return measure(scorer, arithmetic or Nudging(), lambda model, name: Bigram(name))
-
-
-def follow(work) -> tuple[list[Progress], TemperatureZero]:
-    progress = []
-    while True:
-        try:
-            progress.append(next(work))
-        except StopIteration as end:
-            return progress, end.value
 
 
 @pytest.fixture(scope="module")

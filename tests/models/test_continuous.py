@@ -13,6 +13,7 @@ from inference.errors import UserError
 from inference.models.continuous import BLOCK_TOKENS, PaddedRows, PagedEngine
 from inference.models.hf import HfModel
 from inference.serving import Request, Service, serve
+from tests.conftest import follow
 
 WINDOW = 24
 ROUNDING = 1e-4
@@ -74,12 +75,7 @@ def alone(network: HfModel, prompt: tuple[int, ...], tokens: int) -> tuple[int, 
 
 def served(engine: PagedEngine, requests, slots: int, run=lambda step: (1.0, step())) -> Service:
     """At one second a pass, when `run` does not say otherwise."""
-    work = serve(engine, requests, slots, run)
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
+    return follow(serve(engine, requests, slots, run))[1]
 
 
 # Rows of a tensor

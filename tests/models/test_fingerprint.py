@@ -10,15 +10,11 @@ from torch import nn
 from inference.conversation import fingerprint
 from inference.models import fingerprint as module
 from inference.models.fingerprint import weight_chunks
+from tests.conftest import follow
 
 
 def digest_of(model) -> str:
-    work = fingerprint(weight_chunks(model), 0, "empreinte")
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
+    return follow(fingerprint(weight_chunks(model), 0, "empreinte"))[1]
 
 
 class Network(nn.Module):

@@ -10,6 +10,7 @@ from inference.inference_compute import measure
 from inference.models.sampled import Branches
 from inference.prefix_cache import PrefixCache
 from inference.questions import read_answer, read_questions
+from tests.conftest import follow
 
 PROMPT = tuple(b"abc")
 TEXTS = [(1,), (2,), (1,), (3,)]
@@ -74,13 +75,7 @@ def test_the_prompt_is_left_as_it_was(tiny):
 
 def test_the_real_model_answers_and_its_log_probabilities_are_those_of_a_full_recompute(scorer: PrefixCache):
     question = next(one for one in read_questions() if one.asked == "La capitale de l’Italie est")
-    work = measure(scorer, Branches, 1.0, [question], sizes=(4,))
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result = end.value
-            break
+    _, result = follow(measure(scorer, Branches, 1.0, [question], sizes=(4,)))
     prompt = scorer.vocabulary.encode(question.prompt)
     answered = result.answered[0]
     for one in (*answered.samples, answered.greedy):
