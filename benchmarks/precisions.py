@@ -12,6 +12,7 @@ from benchmarks.report import finish, machine, ratio, spread_ms, timed
 from inference.models import embedded
 from inference.models.bandwidth import open_block
 from inference.models.quantization import BITS, open_precision
+from inference.models.weights import weight_chunks
 from inference.passages import prompt_of
 from inference.precisions import measure
 from inference.prefix_cache import PrefixCache
@@ -74,10 +75,13 @@ def speeds(rounds: int) -> None:
 
 def losses() -> None:
     """The lab's own measurement: divergence and agreement on the French passages."""
-    for one in finish(measure(PrefixCache(embedded.load()), tuple(BITS), open_precision, open_block)):
-        load = "already loaded" if one.load_s is None else f"load {one.load_s:.1f} s"
+    for one in finish(
+        measure(PrefixCache(embedded.load()), tuple(BITS), open_precision, open_block, weight_chunks, embedded.cache_folder())
+    ):
+        stored = "as it was" if one.store_s is None else f"stored in {one.store_s:.1f} s"
+        loaded = "no room to load" if one.load_s is None else f"loaded in {one.load_s:.2f} s"
         print(
-            f"{one.name}: {load}, prefill of 128 {one.prefill.median_s * 1e3:.0f} ms, KL mean {one.kl_nats.mean():.5f}, "
+            f"{one.name}: {stored}, {loaded}, prefill of 128 {one.prefill.median_s * 1e3:.0f} ms, KL mean {one.kl_nats.mean():.5f}, "
             f"max {one.kl_nats.max():.4f} nat, same favourite {one.top1_agreement:.1%} of {len(one.kl_nats)}"
         )
 

@@ -1,14 +1,17 @@
 """The probability a model gives to an answer it is shown."""
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from inference.distributions import log_softmax
 from inference.errors import UserError
 from inference.formatting import count
-from inference.models.base import ModelInfo
-from inference.prefix_cache import PrefixCache
+from inference.models.base import Model, ModelInfo
 from inference.tokens import Vocabulary
+
+Turn = Callable[[], AbstractContextManager[Model]]
 
 MAX_PROMPT_TOKENS = 512
 """A pass of about a second."""
@@ -62,12 +65,15 @@ def checked_question(vocabulary: Vocabulary, info: ModelInfo, prompt: str, answe
     return prompt_ids, token_ids
 
 
-def score_answer(scorer: PrefixCache, prompt_ids: tuple[int, ...], token_ids: tuple[int, ...]) -> Answer:
-    """The model reads the prompt, then the answer token by token, whatever the server knows already. Raises `UserError`."""
+def score_answer(turn: Turn, prompt_ids: tuple[int, ...], token_ids: tuple[int, ...]) -> Answer:
+    """The model reads the prompt, then the answer token by token, whatever the server knows already. Raises `UserError`.
+
+    turn  gives the model for one pass: `PrefixCache.model_alone` for a measurement, `model_for_visitor` for a page.
+    """
     log_probs, favourites, favourite_probs = [], [], []
     unread, state = prompt_ids, None
     for token_id in token_ids:
-        with scorer.model_alone() as model:
+        with turn() as model:
             forward = model.prefill(unread, state)
         of_all = log_softmax(forward.scores.logits)
         favourite = int(of_all.argmax())

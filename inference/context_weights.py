@@ -49,5 +49,5 @@ def _ask(scorer: PrefixCache, facts: Sequence[Fact]) -> Work[dict[str, dict[str,
     for position, (fact, document, text) in enumerate(asked):
         yield Progress(position / len(asked), f"{fact.name}, {document}")
         prompt_ids = scorer.vocabulary.encode(fact.prompt(text))
-        answers[fact.name][document] = score_answer(scorer, prompt_ids, answer_ids(scorer.vocabulary, fact.answer))
+        answers[fact.name][document] = score_answer(scorer.model_alone, prompt_ids, answer_ids(scorer.vocabulary, fact.answer))
     return answers

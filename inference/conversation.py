@@ -15,7 +15,7 @@ MAX_REPLY_TOKENS = 12
 LINE_END = "\n"
 
 WeightChunks = Callable[[Model], Iterable[bytes | memoryview]]
-"""`inference.models.fingerprint.weight_chunks`: all the bytes of a model's weights, some at a time."""
+"""`inference.models.weights.weight_chunks`: all the bytes of a model's weights, some at a time."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ def measure_memory(scorer: PrefixCache, fact: Fact, weight_chunks: WeightChunks)
     size = scorer.info.weights_bytes
     before = yield from within(0.0, 0.3, fingerprint(weight_chunks(scorer.model), size, "prend l’empreinte des poids"))
     yield Progress(0.3, "pose la question avant la conversation")
-    alone_before = score_answer(scorer, question, expected)
+    alone_before = score_answer(scorer.model_alone, question, expected)
     token_ids, turns = yield from within(0.3, 0.6, _converse(scorer, said_of(fact)))
     yield Progress(0.6, "pose la question dans la conversation")
-    inside = score_answer(scorer, token_ids + _more(scorer, 2 * LINE_END + fact.prompt()), expected)
+    inside = score_answer(scorer.model_alone, token_ids + _more(scorer, 2 * LINE_END + fact.prompt()), expected)
     yield Progress(0.63, "pose la question hors de la conversation")
-    alone_after = score_answer(scorer, question, expected)
+    alone_after = score_answer(scorer.model_alone, question, expected)
     after = yield from within(0.65, 0.8, fingerprint(weight_chunks(scorer.model), size, "prend l’empreinte une seconde fois"))
     altered_chunks = with_one_bit_changed(weight_chunks(scorer.model))
     altered = yield from within(0.8, 1.0, fingerprint(altered_chunks, size, "prend l’empreinte d’une copie à un bit près"))

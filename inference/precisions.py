@@ -1,13 +1,15 @@
 """What fewer bits per weight save, and what they cost, measured against the model that is running."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from inference.decode_floor import time_in_turn
 from inference.distributions import kl_divergence, softmax
+from inference.loading import time_load
 from inference.measurement import Progress, Spread, Work, timed, within
 from inference.memory_floor import floor_s
 from inference.models.base import Model
@@ -30,7 +32,8 @@ class ReadableModel(Model, Protocol):
 class Precision:
     """One way to store the weights.
 
-    load_s         to store the running model's weights this way; None for the one that was already running.
+    store_s        to store the running model's weights this way; None for the one that was already running.
+    load_s         to read them from the disk; None where there was no room to try.
     decode         one token after a short prompt; `prefill` of 128 tokens. Taken in turn with the other precisions.
     floor_s        of a decode: a reading of `weights_bytes` at the machine's bandwidth.
     kl_nats        (positions,) KL divergence from the reference's next-token distribution, at temperature 1.
@@ -40,6 +43,7 @@ class Precision:
 
     name: str
     weights_bytes: int
+    store_s: float | None
     load_s: float | None
     decode: Spread
     prefill: Spread
@@ -58,13 +62,20 @@ def measure(
     names: Sequence[str],
     open_precision: Callable[[ReadableModel, str], ReadableModel],
     open_block: Callable[[], Callable[[], int]],
+    weight_chunks: Callable[[ReadableModel], Iterable[bytes | memoryview]],
+    disk: Path,
 ) -> Work[tuple[Precision, ...]]:
-    """The model of `scorer` first, then each of `names`, all in memory at once so that they are timed in turn."""
+    """The model of `scorer` first, then each of `names`, all in memory at once so that they are timed in turn.
+
+    weight_chunks  all the bytes of a model's weights, some at a time.
+    disk           a folder to load them from.
+    """
     models: dict[str, ReadableModel] = {scorer.info.dtype: scorer.model}
-    load_s: dict[str, float | None] = {scorer.info.dtype: None}
+    store_s: dict[str, float | None] = {scorer.info.dtype: None}
     for position, name in enumerate(names):
-        yield Progress(0.3 * position / len(names), f"range les poids en {name}")
-        load_s[name], models[name] = timed(lambda name=name: open_precision(scorer.model, name))
+        yield Progress(0.2 * position / len(names), f"range les poids en {name}")
+        store_s[name], models[name] = timed(lambda name=name: open_precision(scorer.model, name))
+    load_s = yield from within(0.2, 0.3, _time_loads(models, weight_chunks, disk))
     read_bytes, reads_s, decodes_s = yield from within(0.3, 0.5, time_in_turn(scorer, models, open_block, DECODE_ROUNDS))
     prefills_s = yield from _time_prefills(scorer, models)
     kl_nats, same_favourite = yield from _compare(scorer, models)
@@ -76,6 +87,7 @@ def measure(
         Precision(
             name=name,
             weights_bytes=model.info.weights_bytes,
+            store_s=store_s[name],
             load_s=load_s[name],
             decode=Spread.of(decodes_s[name]),
             prefill=Spread.of(prefills_s[name]),
@@ -86,6 +98,19 @@ def measure(
         )
         for name, model in models.items()
     )
+
+
+def _time_loads(
+    models: dict[str, ReadableModel], weight_chunks: Callable[[ReadableModel], Iterable[bytes | memoryview]], disk: Path
+) -> Work[dict[str, float | None]]:
+    load_s: dict[str, float | None] = {}
+    for position, (name, model) in enumerate(models.items()):
+        timing = time_load(weight_chunks(model), model.info.weights_bytes, disk, f"relit du disque les poids en {name}")
+        try:
+            load_s[name] = yield from within(position / len(models), (position + 1) / len(models), timing)
+        except OSError:
+            load_s[name] = None
+    return load_s
 
 
 def _time_prefills(scorer: PrefixCache, models: dict[str, ReadableModel]) -> Work[dict[str, list[float]]]:

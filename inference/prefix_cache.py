@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from inference.models.base import Forward, Model, State
 from inference.records import Scores
+from inference.turns import Turns
 
 TokenIds = tuple[int, ...]
 
@@ -21,7 +22,8 @@ ENTRY_BYTES = 1_000
 class PrefixCache:
     """A `Scorer` over a model, bounded in memory: the least recently used scores and states go first.
 
-    Only one thread is in the model at a time; the others wait their turn, then find the answer if it was the same question.
+    Only one thread is in the model at a time; the others wait their turn, visitors before measurements, then find the answer if it was
+    the same question.
     Scores depend on the tokens alone, up to rounding: a prefix read in one pass and the same prefix read token by token differ by
     a few 1e-5 in their logits (see tests), and whoever comes first decides which of the two everybody sees.
     """
@@ -32,15 +34,17 @@ class PrefixCache:
         self.vocabulary = model.vocabulary
         self._scores = _ByteBoundedLru(max_score_bytes)
         self._states = _ByteBoundedLru(max_state_bytes)
-        self._lock = threading.Lock()
+        self._turns = Turns()
 
     def scores_after(self, token_ids: Sequence[int]) -> Scores:
-        """Scores of the token after `token_ids`. Raises `UserError` when there are none, or more than the model's context."""
+        """Scores of the token after `token_ids`, for a visitor's page. Raises `UserError` when there are none, or more than the model's
+        context."""
+        self._turns.announce_visitor()
         token_ids = tuple(token_ids)
         known = self._scores.get(token_ids)
         if known is not None:
             return known
-        with self._lock:
+        with self._turns.visitor():
             known = self._scores.get(token_ids)
             if known is not None:
                 return known
@@ -55,8 +59,14 @@ class PrefixCache:
 
     @contextmanager
     def model_alone(self) -> Iterator[Model]:
-        """The model, with everybody else waiting: to time it, or to look inside. Hold it for one pass at a time."""
-        with self._lock:
+        """The model for a measurement, with everybody else waiting. Hold it for one pass at a time: visitors come in between."""
+        with self._turns.measurement():
+            yield self.model
+
+    @contextmanager
+    def model_for_visitor(self) -> Iterator[Model]:
+        """The model for what a visitor's page waits for and `scores_after` does not give, before any measurement."""
+        with self._turns.visitor():
             yield self.model
 
     def _forward(self, token_ids: TokenIds) -> Forward:

@@ -29,7 +29,7 @@ if not choice:
     sources(lab)
     st.stop()
 st.markdown(lab.text.part("mesure", facts=len(facts), documents=len(example.documents)))
-result = measured(lab, describe_model(scorer), lambda: measure(scorer, facts, concrete("fingerprint").weight_chunks), lasts="une minute")
+result = measured(lab, describe_model(scorer), lambda: measure(scorer, facts, concrete("weights").weight_chunks), lasts="une minute")
 if result:
     answers = result.answers[example.name]
     median = {document: percent(result.median(document)) for document in result.documents}

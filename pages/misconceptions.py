@@ -33,7 +33,7 @@ if choice:
     fact = read_facts()[0]
     st.markdown(lab.text.part("apprend, mesure"))
     memory = measured(
-        learns, model, lambda: measure_memory(scorer, fact, concrete("fingerprint").weight_chunks), lasts="une dizaine de secondes"
+        learns, model, lambda: measure_memory(scorer, fact, concrete("weights").weight_chunks), lasts="une dizaine de secondes"
     )
     if memory:
         verdict(choice, false if memory.is_unchanged else true)

@@ -1,5 +1,7 @@
 """Lab: the same weights on fewer bits."""
 
+from functools import partial
+
 import streamlit as st
 
 from inference.charts import precisions as charts
@@ -28,7 +30,9 @@ result = None
 if choice:
     st.markdown(lab.text.part("mesure", count=len(names) + 1, passages=len(read_passages()), reference=reference))
     open_precision, open_block = concrete("quantization").open_precision, concrete("bandwidth").open_block
-    result = measured(lab, describe_model(scorer), lambda: measure(scorer, names, open_precision, open_block), lasts="une minute")
+    chunks, disk = concrete("weights").weight_chunks, concrete("embedded").cache_folder()
+    work = partial(measure, scorer, names, open_precision, open_block, chunks, disk)
+    result = measured(lab, describe_model(scorer), work, lasts="une minute")
 if result:
     by_name = {one.name: one for one in result}
     largest, smallest = result[0], result[-1]
@@ -49,6 +53,9 @@ if result:
             int8_changes=percent(1 - by_name["int8"].top1_agreement),
         )
     )
+    if largest.load_s is not None and smallest.load_s is not None:
+        load = {"largest_load": milliseconds(largest.load_s), "smallest_load": milliseconds(smallest.load_s)}
+        st.markdown(lab.text.part("chargement", reference=reference, smallest=smallest.name, **load))
     chart(lab, "cout", charts.cost_figure(result), charts.precisions_table(result))
     st.markdown(lab.text.part("comment"))
     if is_default_model(scorer):

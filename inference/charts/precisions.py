@@ -22,7 +22,8 @@ def precisions_table(precisions: tuple[Precision, ...]) -> pd.DataFrame:
         {
             "précision": [one.name for one in precisions],
             "poids (Mio)": [round(one.weights_bytes / MIO, 1) for one in precisions],
-            "préparation (s)": [None if one.load_s is None else round(one.load_s, 2) for one in precisions],
+            "préparation (s)": [None if one.store_s is None else round(one.store_s, 2) for one in precisions],
+            "chargement (s)": [None if one.load_s is None else round(one.load_s, 2) for one in precisions],
             "décodage (ms)": [round(one.decode.median_s * 1e3, 1) for one in precisions],
             "le plus court (ms)": [round(one.decode.low_s * 1e3, 1) for one in precisions],
             "le plus long (ms)": [round(one.decode.high_s * 1e3, 1) for one in precisions],

@@ -6,6 +6,10 @@ from inference.errors import UserError
 from inference.models.base import Model
 from inference.models.conversion import Report
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+"""Read by torch's threads when it is loaded: those that wait for each other sleep. By default they spin, and where the server and a
+browser want the same cores a decode then takes ten times as long (see `benchmarks/sharing.py`)."""
+
 
 def open_model(report: Report) -> Model:
     """The model chosen by whoever starts the app, through environment variables; the embedded one by default.

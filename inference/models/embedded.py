@@ -39,10 +39,15 @@ _ROOM_BYTES = _GGUF_BYTES + sum(_MADE_BYTES.values())
 _LOCK_TIMEOUT_S = 300
 
 
-def default_folder() -> Path:
-    """Where the converted model lives: under INFERENCE_CACHE, else the user's cache folder."""
+def cache_folder() -> Path:
+    """INFERENCE_CACHE, else a folder of ours in the user's cache folder."""
     cache = os.environ.get("INFERENCE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "inference"
-    return Path(cache).expanduser() / f"gemma-3-270m-{REVISION}-v{FORMAT}"
+    return Path(cache).expanduser()
+
+
+def default_folder() -> Path:
+    """Where the converted model lives."""
+    return cache_folder() / f"gemma-3-270m-{REVISION}-v{FORMAT}"
 
 
 def prepare(report: Report = lambda step, fraction: None, folder: Path | None = None) -> Path:

@@ -112,7 +112,7 @@ def concrete(name: str) -> ModuleType:
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _scored(_scorer: PrefixCache, revision: str, dtype: str, prompt_ids: tuple[int, ...], token_ids: tuple[int, ...]) -> Answer:
-    return answers.score_answer(_scorer, prompt_ids, token_ids)
+    return answers.score_answer(_scorer.model_for_visitor, prompt_ids, token_ids)
 
 
 def score_answer(scorer: PrefixCache, prompt_ids: tuple[int, ...], token_ids: tuple[int, ...]) -> Answer:
@@ -122,7 +122,7 @@ def score_answer(scorer: PrefixCache, prompt_ids: tuple[int, ...], token_ids: tu
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _inspected(_scorer: PrefixCache, revision: str, dtype: str, token_ids: tuple[int, ...], position: int) -> ForwardPass:
-    with _scorer.model_alone() as model:
+    with _scorer.model_for_visitor() as model:
         return concrete("inspection").inspect(model, token_ids, position)
 
 

@@ -26,7 +26,7 @@ def loss_of(model, prompt_ids, token_ids) -> float:
 
 
 def test_an_answers_log_probability_is_that_of_a_full_recompute(tiny):
-    answer = score_answer(PrefixCache(tiny), PROMPT, ANSWER)
+    answer = score_answer(PrefixCache(tiny).model_alone, PROMPT, ANSWER)
     assert math.log(answer.probability) == pytest.approx(-loss_of(tiny, PROMPT, ANSWER), rel=1e-5)
     assert answer.probability == pytest.approx(math.prod(answer.probs))
     rows = tiny.logits_along(PROMPT + ANSWER)[len(PROMPT) - 1 : -1]
@@ -41,7 +41,7 @@ def test_the_prompt_is_read_then_the_answer_token_by_token_but_for_its_last(note
     scorer = PrefixCache(noted)
     scorer.scores_after(PROMPT)
     noted.passes.clear()
-    score_answer(scorer, PROMPT, ANSWER)
+    score_answer(scorer.model_alone, PROMPT, ANSWER)
     assert noted.passes == [((), PROMPT), (PROMPT, ANSWER[:1]), (PROMPT + ANSWER[:1], ANSWER[1:2])]
     assert answers(scorer, (1, 2)), "the model is free again"
 
@@ -50,9 +50,9 @@ def test_the_answer_the_model_would_write_is_all_favourites(tiny):
     scorer, written = PrefixCache(tiny), ()
     for _ in range(4):
         written += (int(tiny.prefill(PROMPT + written).scores.logits.argmax()),)
-    assert score_answer(scorer, PROMPT, written).is_written
+    assert score_answer(scorer.model_alone, PROMPT, written).is_written
     other = (*written[:-1], int(tiny.prefill(PROMPT + written[:-1]).scores.logits.argmin()))
-    assert not score_answer(scorer, PROMPT, other).is_written
+    assert not score_answer(scorer.model_alone, PROMPT, other).is_written
 
 
 def test_tiny_probabilities_do_not_vanish():
@@ -91,7 +91,7 @@ def test_a_sentence_makes_an_invented_answer_the_favourite_and_a_vague_one_does_
     assert [scorer.vocabulary.label(token_id) for token_id in token_ids] == ["␣Vel", "kar", "is"]
     found = {}
     for name in (NOTHING, VAGUE, STATED, REPEATED):
-        found[name] = score_answer(scorer, scorer.vocabulary.encode(fact.prompt(fact.documents[name])), token_ids)
+        found[name] = score_answer(scorer.model_alone, scorer.vocabulary.encode(fact.prompt(fact.documents[name])), token_ids)
     assert found[NOTHING].probability < 1e-9 and found[VAGUE].probability < 1e-9
     assert found[STATED].favourites[0] == token_ids[0] and 0.3 < found[STATED].probs[0] < 0.45
     stated_ids = scorer.vocabulary.encode(fact.prompt(fact.stated))

@@ -105,7 +105,7 @@ def test_lens_frames_the_final_favourite_wherever_it_shows():
 
 def precision(name: str, size: int, kl: float) -> Precision:
     scores = Scores(np.log(np.array([0.5, 0.3, 0.2], np.float32)))
-    return Precision(name, size, None, spread(0.1), spread(0.2), 0.05, np.full(4, kl), np.array([1, 1, 1, 0], bool), (scores,))
+    return Precision(name, size, None, 0.5, spread(0.1), spread(0.2), 0.05, np.full(4, kl), np.array([1, 1, 1, 0], bool), (scores,))
 
 
 def test_precisions_side_by_side():

@@ -1,7 +1,10 @@
 """Precisions measured in turn, on a model small enough to know everything of: its scores depend on the last token alone."""
 
+import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from tests.conftest import follow
 OPENING, SIZE = 256, 257
 """An opening token, after the 256 bytes."""
 BLOCK_BYTES = 1000
+DISK = Path(tempfile.gettempdir())
 WEIGHTS_BYTES = {"float32": 4000, "int8": 1000, "int4": 500}
 NOISE = {"float32": 0.0, "int8": 0.05, "int4": 1.0}
 """What rounding adds to the scores."""
@@ -57,13 +61,20 @@ class Bigram:
         return self.table[list(token_ids)]
 
 
+def weight_chunks(model) -> Iterator[bytes]:
+    """There is no room for int8."""
+    yield bytes(model.info.weights_bytes)
+    if model.info.dtype == "int8":
+        raise OSError("no room")
+
+
 class Bench:
     """A measurement of `names`, and what it went through."""
 
     def __init__(self, names: tuple[str, ...] = ("int8", "int4")):
         self.scorer = PrefixCache(Bigram("float32"))
         self.models = {"float32": self.scorer.model}
-        self.work = measure(self.scorer, names, self.open_precision, lambda: lambda: BLOCK_BYTES)
+        self.work = measure(self.scorer, names, self.open_precision, lambda: lambda: BLOCK_BYTES, weight_chunks, DISK)
 
     def open_precision(self, model, name: str) -> Bigram:
         assert model is self.scorer.model
@@ -111,8 +122,14 @@ def test_the_model_that_is_running_comes_first_then_the_others_as_asked(measured
     _, result = measured
     assert [precision.name for precision in result] == ["float32", "int8", "int4"]
     assert [precision.weights_bytes for precision in result] == list(WEIGHTS_BYTES.values())
-    assert [precision.load_s is None for precision in result] == [True, False, False]
-    assert all(precision.load_s >= 0 for precision in result[1:])
+    assert [precision.store_s is None for precision in result] == [True, False, False]
+    assert all(precision.store_s >= 0 for precision in result[1:])
+
+
+def test_the_time_from_the_disk_is_told_where_there_was_room(precisions):
+    assert precisions["float32"].load_s > 0
+    assert precisions["int8"].load_s is None
+    assert precisions["int4"].load_s > 0
 
 
 def test_the_reference_does_not_differ_from_itself(precisions):
@@ -194,7 +211,7 @@ def test_a_measurement_that_nobody_wants_any_more_stops_half_way():
         return BLOCK_BYTES
 
     laboratory = Laboratory()
-    work = measure(scorer, ("int8",), lambda _, name: Bigram(name), lambda: read)
+    work = measure(scorer, ("int8",), lambda _, name: Bigram(name), lambda: read, weight_chunks, DISK)
     measurement = laboratory.start("précisions", lambda: work, "élève")
     known.set()
     assert measurement.finished.wait(60)
@@ -209,7 +226,7 @@ def test_weights_that_do_not_load_end_the_measurement_and_free_the_model():
     def refuse(model, name):
         raise UserError(f"Pas de {name}.")
 
-    work = measure(scorer, ("int8",), refuse, lambda: pytest.fail("it goes on all the same"))
+    work = measure(scorer, ("int8",), refuse, lambda: pytest.fail("it goes on all the same"), weight_chunks, DISK)
     assert next(work).fraction == 0
     with pytest.raises(UserError, match="Pas de int8"):
         next(work)
@@ -220,4 +237,4 @@ def test_a_reference_in_bfloat16_is_compared_with_what_remains():
     bench = Bench(("int8",))
     bench.scorer.info = bench.scorer.model.info = replace(bench.scorer.info, dtype="bfloat16")
     _, result = bench.run()
-    assert [(precision.name, precision.load_s is None) for precision in result] == [("bfloat16", True), ("int8", False)]
+    assert [(precision.name, precision.store_s is None) for precision in result] == [("bfloat16", True), ("int8", False)]

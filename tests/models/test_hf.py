@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import socket
+import subprocess
+import sys
 
 import huggingface_hub.constants
 import numpy as np
@@ -19,7 +21,7 @@ from inference.models import embedded, hf, open_model
 from inference.models.hf import HfModel, load_pretrained
 from inference.prefix_cache import PrefixCache
 from inference.records import SamplingParams, Stop, StopRules
-from tests.conftest import PROMPT
+from tests.conftest import PROMPT, ROOT
 
 TEXT = "Le chat dort, été 😀"
 CONTEXT_LENGTH = 64
@@ -438,3 +440,17 @@ def test_verified_tokens_score_as_if_read_one_by_one(reader):
     for length, row in enumerate(logits, 7):
         assert_close(row, reader.prefill(TOKENS[:length]).scores.logits)
     assert_close(reader.decode(50, state).scores.logits, reader.prefill((*TOKENS[:11], 50)).scores.logits)
+
+
+def test_threads_that_wait_for_each_other_sleep():
+    """Torch's own library says so when it is loaded. Spinning, they are ten times slower where the cores are shared."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
+    run = subprocess.run(
+        [sys.executable, "-c", "import inference.models.hf"],
+        env=environment | {"OMP_DISPLAY_ENV": "verbose"},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert "GOMP_SPINCOUNT = '0'" in run.stderr

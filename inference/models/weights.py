@@ -1,4 +1,4 @@
-"""The bytes of a network, for a fingerprint."""
+"""The bytes of a network: for a fingerprint, or to see how long they take from the disk."""
 
 from collections.abc import Iterator
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from inference.conversation import fingerprint
-from inference.models import fingerprint as module
-from inference.models.fingerprint import weight_chunks
+from inference.models import weights as module
+from inference.models.weights import weight_chunks
 from tests.conftest import follow
 
 
