@@ -114,6 +114,11 @@ class Batching:
     cache_bytes: int
 
     @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The timings everything else rests on."""
+        return tuple(one.step for one in (*self.sizes, *self.paged_sizes, *self.readings))
+
+    @property
     def one_by_one_tps(self) -> float:
         """Tokens per second when the requests are served one after the other, without a pause."""
         return sum(request.tokens for request in self.requests) / sum(one.latency_s for one in self.alone)

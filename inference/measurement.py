@@ -140,10 +140,9 @@ class Laboratory:
     def start(self, key: Hashable, work: Callable[[], Work], visitor: str) -> Measurement:
         """Measure, or join the measurement of the same `key` that is under way. Raises `UserError` when too many are waiting."""
         with self._lock:
-            latest = self._latest.get(key)
-            if latest in self._unfinished and latest.wanted_by:
-                latest.wanted_by.add(visitor)
-                return latest
+            if self.is_under_way(key):
+                self._latest[key].wanted_by.add(visitor)
+                return self._latest[key]
             if len(self._unfinished) >= MAX_WAITING:
                 raise UserError("Trop de mesures attendent déjà leur tour. Réessayez dans une minute.")
             measurement, started = Measurement(key, {visitor}), work()
@@ -157,6 +156,11 @@ class Laboratory:
         latest = self._latest.get(key)
         is_awaited = latest and visitor in latest.wanted_by and latest.state in ("waiting", "running", "failed")
         return latest if is_awaited else None
+
+    def is_under_way(self, key: Hashable) -> bool:
+        """Whether somebody is waiting for this measurement."""
+        latest = self._latest.get(key)
+        return latest in self._unfinished and bool(latest.wanted_by)
 
     def latest(self, key: Hashable) -> Measurement | None:
         """The last one that came to its end, whoever asked for it."""

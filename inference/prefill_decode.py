@@ -60,6 +60,10 @@ class PrefillDecode:
     timings: tuple[LengthTiming, ...]
     generation: Generation
 
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        return tuple(spread for timing in self.timings for spread in (timing.ttft, timing.itl))
+
 
 def measure(scorer: PrefixCache, lengths: Sequence[int] = LENGTHS, repeats: int = REPEATS, decodes: int = DECODES) -> Work[PrefillDecode]:
     """Lengths beyond the model's context are left out. The tokens decoded are the model's favourites. Raises `UserError`."""

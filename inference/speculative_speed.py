@@ -176,6 +176,12 @@ class SpeculativeSpeed:
     check: DrawsCheck
 
     @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Of a pass, without a draft and under each setting."""
+        of_each = [[one for text in self.plain for one in text.rounds], *(run.rounds for run in self.runs)]
+        return tuple(Spread.of([one.total_s for one in rounds]) for rounds in of_each)
+
+    @property
     def best(self) -> Run:
         return max(self.runs, key=lambda run: run.speedup)
 

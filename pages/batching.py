@@ -1,6 +1,7 @@
 """Lab: several visitors in the same pass."""
 
 import statistics
+from functools import partial
 
 import streamlit as st
 
@@ -9,7 +10,7 @@ from inference.charts import batching as charts
 from inference.formatting import NARROW, mebibytes, milliseconds, number, percent, tiny
 from inference.kv_cache import cache_bytes
 from inference.serving import OUTPUT_TOKENS, PROMPT_TOKENS
-from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict, warn_if_unsteady
+from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 BET_ROWS = 16
@@ -41,11 +42,11 @@ if choice:
         )
     )
     engines = concrete("continuous")
-    result = measured(lab, describe_model(scorer), lambda: measure(scorer, engines.PaddedRows, engines.PagedEngine), lasts="une minute")
+    work = partial(measure, scorer, engines.PaddedRows, engines.PagedEngine)
+    result = measured(lab, describe_model(scorer), work, lasts="une minute", timings=lambda result: result.spreads)
 if result:
     by_rows = {one.rows: one for one in result.sizes}
     one, many = by_rows[1], by_rows[BET_ROWS]
-    warn_if_unsteady(*(size.step for size in (*result.sizes, *result.paged_sizes)), *(reading.step for reading in result.readings))
     ratio = result.step_ratio(BET_ROWS)
     last_ratio = round(result.sizes[-1].step.median_s / result.sizes[-2].step.median_s, 1)
     verdict(choice, lab.text.choices()[0 if ratio < 1.5 else 1 if ratio < 5 else 2])

@@ -66,7 +66,7 @@ st.markdown(lab.text.part("conclusion", billed=count(billed), typed=count(BET_TU
 st.subheader("Vos tokens", anchor=False)
 st.markdown(lab.text.part("textes", model=markdown_text(scorer.info.name)))
 prompt = st.text_area("L’invite", PROMPT, max_chars=MAX_CHARACTERS, key="invite", bind="query-params", persist_state="session")
-answer = st.text_area("La réponse", ANSWER, max_chars=MAX_CHARACTERS, key="reponse", bind="query-params", persist_state="session")
+answer = st.text_area("La réponse", ANSWER, max_chars=MAX_CHARACTERS, key="reponse_ecrite", bind="query-params", persist_state="session")
 prompt_tokens, answer_tokens = tokens_of(prompt), tokens_of(answer)
 st.markdown(lab.text.part("comptes", prompt=plural(prompt_tokens, "token"), answer=plural(answer_tokens, "token")))
 

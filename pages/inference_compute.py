@@ -50,7 +50,7 @@ if choice:
     result = measured(lab, settings, lambda: measure(scorer, concrete("sampled").Branches, temperature, asked), lasts)
 if result:
     gain, vote_over_greedy, best_over_greedy = result.gain(VOTE), result.gain_over_greedy(VOTE), result.gain_over_greedy(BEST)
-    warn_if_unsteady(*result.sample_times.values(), result.greedy_time)
+    warn_if_unsteady([*result.sample_times.values(), result.greedy_time])
     verdict(choice, lab.text.choices()[0 if gain.value < 0.03 else 1 if gain.value <= 0.1 else 2])
     st.markdown(
         lab.text.part(
@@ -105,7 +105,7 @@ if result:
     st.markdown(lab.text.part("question par question"))
     table(lab, "questions", charts.questions_table(result))
     by_sentence = {one.question.asked: one for one in result.answered}
-    shown = by_sentence[st.selectbox("De près", list(by_sentence), key="question", bind="query-params")]
+    shown = by_sentence[st.selectbox("De près", list(by_sentence), key="de_pres", bind="query-params")]
     answers = charts.answers_table(shown)
     chart(lab, "reponses", charts.answers_figure(answers), answers)
     st.markdown(lab.text.part("banc"))

@@ -1,5 +1,7 @@
 """Lab: the least time a token can take, on this machine and on others."""
 
+from functools import partial
+
 import streamlit as st
 
 from inference.charts import memory_floor as charts
@@ -7,7 +9,7 @@ from inference.decode_floor import ROUNDS, measure
 from inference.escaping import markdown_text
 from inference.formatting import count, decimal, gigabytes, mebibytes, milliseconds, number, percent
 from inference.memory_floor import critical_batch_size, floor_s, read_presets, weights_read_bytes
-from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
 from pages.ui.markup import ASSETS
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
@@ -24,11 +26,9 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure", rounds=ROUNDS))
-    result = measured(
-        lab, describe_model(scorer), lambda: measure(scorer, concrete("bandwidth").open_block), lasts="une dizaine de secondes"
-    )
+    work = partial(measure, scorer, concrete("bandwidth").open_block)
+    result = measured(lab, describe_model(scorer), work, lasts="une dizaine de secondes", timings=lambda result: [result.decode])
 if result:
-    warn_if_unsteady(result.decode)
     verdict(choice, lab.text.choices()[0 if result.ratio < 1.3 else 1 if result.ratio < 2 else 2])
     st.markdown(
         lab.text.part(

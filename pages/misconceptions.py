@@ -1,5 +1,7 @@
 """Lab: three misconceptions, each bet on, then measured on the spot."""
 
+from functools import partial
+
 import streamlit as st
 
 from inference.charts import context_weights as context_charts
@@ -12,7 +14,7 @@ from inference.formatting import count, mebibytes, milliseconds, percent, plural
 from inference.misconceptions import STORY, WRITTEN, measure_same_question, measure_streaming
 from inference.temperature_zero import BATCHES, PROMPT, SERVED
 from pages.ui.frame import link_to
-from pages.ui.lab import Lab, bet, chart, measured, open_lab, sources, table, verdict, warn_if_unsteady
+from pages.ui.lab import Lab, bet, chart, measured, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 lab = open_lab("misconceptions")
@@ -99,7 +101,8 @@ st.subheader(lab.text.part("mot à mot"), anchor=False)
 choice = bet(word)
 if choice:
     st.markdown(lab.text.part("mot à mot, mesure", prompt=STORY, tokens=WRITTEN))
-    streaming = measured(word, model, lambda: measure_streaming(scorer), lasts="trois secondes")
+    work = partial(measure_streaming, scorer)
+    streaming = measured(word, model, work, lasts="trois secondes", timings=lambda result: filter(None, [result.later]))
     if streaming:
         text = markdown_text(STORY + vocabulary.text(streaming.token_ids))
         first, later = milliseconds(streaming.passes_s[0]), streaming.later
@@ -107,7 +110,6 @@ if choice:
             st.info(lab.text.part("mot à mot, un seul", text=text, first=first))
         else:
             share = streaming.first_share
-            warn_if_unsteady(later)
             verdict(choice, false if share < 0.5 else depends if share < 0.9 else true)
             st.markdown(
                 lab.text.part(

@@ -6,7 +6,7 @@ from inference.charts import prefill_decode as charts
 from inference.formatting import count, mebibytes, milliseconds, number, plural
 from inference.kv_cache import multi_head_bytes
 from inference.prefill_decode import DECODES, LENGTHS, REPEATS, measure
-from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
 from pages.ui.resources import REAL, describe_model, scorer_for
 
 BET_TOKENS = 512
@@ -17,12 +17,11 @@ choice = bet(lab)
 result = None
 if choice:
     st.markdown(lab.text.part("mesure", shortest=LENGTHS[0], longest=count(LENGTHS[-1]), repeats=REPEATS, decodes=DECODES))
-    result = measured(lab, describe_model(scorer), lambda: measure(scorer), lasts="une demi-minute")
+    result = measured(lab, describe_model(scorer), lambda: measure(scorer), lasts="une demi-minute", timings=lambda result: result.spreads)
 if result:
     timings, generation, shape = result.timings, result.generation, scorer.info.architecture
     shortest, longest = timings[0], timings[-1]
     asked = next((timing for timing in timings if timing.tokens == BET_TOKENS), longest)
-    warn_if_unsteady(*(timing.ttft for timing in timings), *(timing.itl for timing in timings))
     equivalent = asked.ttft.median_s / asked.itl.median_s
     verdict(choice, lab.text.choices()[0 if equivalent > 250 else 1 if equivalent > 35 else 2])
     st.markdown(

@@ -37,7 +37,7 @@ if result:
     by_name = {one.name: one for one in result}
     largest, smallest = result[0], result[-1]
     changes = 1 - smallest.top1_agreement
-    warn_if_unsteady(*(one.decode for one in result))
+    warn_if_unsteady(one.decode for one in result)
     verdict(choice, lab.text.choices()[0 if changes < 0.05 else 1 if changes < 0.2 else 2])
     st.markdown(
         lab.text.part(

@@ -1,14 +1,15 @@
 """Lab: a draft proposes, the model verifies, and the text is the model's."""
 
+from functools import partial
+
 import streamlit as st
 
 from inference.charts import speculative as charts
 from inference.escaping import markdown_text
 from inference.formatting import count, decimal, number, plural, scientific
-from inference.measurement import Spread
 from inference.speculative import Round
 from inference.speculative_speed import DRAFT_ROWS, LOOKUP, NUM_DRAFT_TOKENS, PROMPTS, SMALL, TOKENS, measure
-from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict, warn_if_unsteady
+from pages.ui.lab import bet, chart, measured, open_lab, sources, verdict
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 
 TEMPERATURES = (0.0, 0.7, 1.0)
@@ -31,10 +32,11 @@ if choice:
         )
     )
     temperature = st.segmented_control(
-        "Température", TEMPERATURES, default=1.0, format_func=decimal, required=True, key="temperature", bind="query-params"
+        "Température", TEMPERATURES, default=1.0, format_func=decimal, required=True, key="temperature_du_brouillon", bind="query-params"
     )
     settings = f"{describe_model(scorer)}, T = {decimal(temperature)}"
-    result = measured(lab, settings, lambda: measure(scorer, temperature, concrete("draft").open_draft), lasts="une minute")
+    work = partial(measure, scorer, temperature, concrete("draft").open_draft)
+    result = measured(lab, settings, work, lasts="une minute", timings=lambda result: result.spreads)
 
 
 def token(token_id: int) -> str:
@@ -54,7 +56,6 @@ if result:
     best, check = result.best, result.check
     widest = result.run(SMALL, NUM_DRAFT_TOKENS[SMALL][-1])
     lookups = [run.speedup for run in result.runs if run.draft == LOOKUP]
-    warn_if_unsteady(Spread.of([timed_round.total_s for text in result.plain for timed_round in text.rounds]))
     verdict(choice, lab.text.choices()[0 if best.speedup < 1.2 else 1 if best.speedup <= 2 else 2])
     st.markdown(
         lab.text.part(
@@ -86,7 +87,7 @@ if result:
     st.subheader("Pas à pas", anchor=False)
     st.markdown(lab.text.part("pas à pas"))
     with st.container(horizontal=True):
-        prompt = st.selectbox("Texte", PROMPTS, key="texte", bind="query-params")
+        prompt = st.selectbox("Texte", PROMPTS, key="texte_suivi", bind="query-params")
         draft = st.selectbox("Brouillon", list(NUM_DRAFT_TOKENS), key="brouillon", bind="query-params")
         gamma = st.selectbox("γ", NUM_DRAFT_TOKENS[draft], index=1, key="gamma", bind="query-params")
     text = result.run(draft, gamma).texts[PROMPTS.index(prompt)]

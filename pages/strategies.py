@@ -83,7 +83,7 @@ def token(token_id: int) -> str:
 
 
 st.markdown(lab.text.part("mesure", tokens=TOKENS))
-prompt = st.text_input("Début du texte", PROMPT, max_chars=MAX_PROMPT_CHARACTERS, key="debut", **LINKED)
+prompt = st.text_input("Début du texte", PROMPT, max_chars=MAX_PROMPT_CHARACTERS, key="debut_du_texte", **LINKED)
 with st.container(horizontal=True):
     width = st.slider("Chemins du faisceau", *WIDTHS, WIDTHS[1], key="chemins", width=220, **LINKED)
     penalty = st.select_slider(

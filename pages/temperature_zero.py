@@ -80,7 +80,7 @@ if result:
             st.markdown(lab.text.part("avances égales", precision=search.precision, places=places, gap=gap))
         if search.unstable:
             st.markdown(lab.text.part("endroits instables", places=plural(len(search.unstable), "endroit"), precision=search.precision))
-    chosen = st.segmented_control("Précision", names, default=names[-1], required=True, key="precision", bind="query-params")
+    chosen = st.segmented_control("Précision", names, default=names[-1], required=True, key="precision_cherchee", bind="query-params")
     search = result.searches[names.index(chosen)]
     near_ties = charts.near_ties_table(search.near_ties, scorer.vocabulary.text, label)
     chart(lab, "ex_aequo", charts.near_ties_figure(search.near_ties, label), near_ties)

@@ -150,3 +150,10 @@ def test_no_module_hides_one_of_the_standard_library():
         path.as_posix() for path in source_files() for part in path.with_suffix("").parts if part in sys.stdlib_module_names - {"__init__"}
     }
     assert hiding == set()
+
+
+def test_no_two_pages_share_the_key_of_a_widget():
+    """What is written on one page would show on the other."""
+    keys = [key for path in (ROOT / "pages").glob("*.py") for key in set(re.findall(r'\bkey="(\w+)"', path.read_text(encoding="utf-8")))]
+    twice = {key for key in keys if keys.count(key) > 1}
+    assert twice == {"lab"}, "the frame of a page, which is no widget"

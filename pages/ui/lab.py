@@ -1,6 +1,6 @@
 """What every lab page is made of: a bet, a measurement others can watch, a conclusion, and the table behind each chart."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +66,14 @@ def bet(lab: Lab) -> str | None:
     return choice
 
 
-def measured(lab: Lab, settings: str, work: Callable[[], Work], lasts: str) -> Any | None:
+def measured(
+    lab: Lab, settings: str, work: Callable[[], Work], lasts: str, timings: Callable[[Any], Iterable[Spread]] = lambda result: ()
+) -> Any | None:
     """The result of a measurement under some settings, made now or kept from an earlier visitor; None while there is none.
 
     settings  what the result depends on, in French.
     lasts     about how long it takes on two cores, in French.
+    timings   of a result, those its conclusions rest on: none is shown, unless asked for, when the machine was too busy to time anything.
     """
     key = (lab.name, settings)
     if _laboratory().under_way(key, session.visitor()):
@@ -85,11 +88,26 @@ def measured(lab: Lab, settings: str, work: Callable[[], Work], lasts: str) -> A
             args=(key, work),
             key=lab.key("start"),
         )
-        if kept:
+        if _laboratory().is_under_way(key):
+            st.caption(french("Un autre visiteur fait cette mesure en ce moment : suivez-la avec lui."))
+        elif kept:
             st.caption(markdown_text(french(_provenance(kept, settings))))
         else:
             st.caption(french(f"Dure {lasts} et occupe le processeur : pendant ce temps, les autres visiteurs attendent un peu plus."))
-    return kept.result if kept else None
+    return kept.result if kept and _is_trusted(lab, kept.result, timings) else None
+
+
+def _is_trusted(lab: Lab, result: Any, timings: Callable[[Any], Iterable[Spread]]) -> bool:
+    """Whether to draw conclusions; says why not, and leaves the last word to the visitor."""
+    return warn_if_unsteady(timings(result)) or st.toggle("Voir quand même ces chiffres", key=lab.key("unsteady"))
+
+
+def warn_if_unsteady(spreads: Iterable[Spread]) -> bool:
+    """Whether the machine was calm. Says that the times are not to be trusted when it was busy with something else."""
+    is_calm = all(spread.is_steady for spread in spreads)
+    if not is_calm:
+        st.warning(french(UNSTEADY))
+    return is_calm
 
 
 def _start(key: Hashable, work: Callable[[], Work]) -> None:
@@ -115,7 +133,8 @@ def _follow(key: Hashable) -> None:
         st.button("Arrêter la mesure", on_click=_stop, args=(measurement,))
         others = len(measurement.wanted_by) - 1
         if others > 0:
-            st.caption(french(f"Suivie aussi par {others} autre{'s' if others > 1 else ''} : elle continuera pour eux si vous l’arrêtez."))
+            whose, whom = ("Un autre visiteur suit", "lui") if others == 1 else (f"{others} autres visiteurs suivent", "eux")
+            st.caption(french(f"{whose} aussi cette mesure : si vous l’arrêtez, elle continuera pour {whom}."))
         elif measurement.state == "waiting":
             st.caption(french("Une autre mesure est en cours : celle-ci commencera ensuite."))
 
@@ -136,12 +155,6 @@ def verdict(bet: str, truth: str, says: str = "la mesure dit") -> None:
         st.success(french(f"Pari gagné : {truth}."))
     else:
         st.info(french(f"Vous aviez parié « {bet} » ; {says} : {truth}."))
-
-
-def warn_if_unsteady(*spreads: Spread) -> None:
-    """Say that the times are not to be trusted when the machine was busy with something else."""
-    if not all(spread.is_steady for spread in spreads):
-        st.warning(french(UNSTEADY))
 
 
 def chart(lab: Lab, name: str, figure: go.Figure, frame: pd.DataFrame) -> None:

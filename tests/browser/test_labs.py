@@ -210,7 +210,7 @@ def test_two_visitors_share_a_measurement_and_one_leaves(browser, server):
         again.click()
         expect(one.get_by_role("progressbar")).to_be_visible()
         other.get_by_role("button", name=re.compile("^Mesurer")).click()
-        expect(other.get_by_text(french("Suivie aussi par 1 autre"))).to_be_visible()
+        expect(other.get_by_text(french("Un autre visiteur suit aussi cette mesure"))).to_be_visible()
         one.get_by_role("button", name="Arrêter la mesure").click()
         expect(one.get_by_role("progressbar")).to_have_count(0)
         expect(one.get_by_role("button", name=re.compile("^Mesurer"))).to_be_visible()

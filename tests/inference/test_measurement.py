@@ -133,8 +133,10 @@ def test_a_second_visitor_joins_the_measurement_under_way(lab, gated):
     assert work.entered.wait(5)
     assert lab.start("x", never, "bob") is measurement and not never.made
     assert [lab.under_way("x", visitor) for visitor in ("ana", "bob", "eve")] == [measurement, measurement, None]
+    assert lab.is_under_way("x") and not lab.is_under_way("y")
     work.gate.set()
     assert end(measurement).result == 42
+    assert not lab.is_under_way("x")
 
 
 def test_a_visitor_joins_a_measurement_that_still_waits_for_its_turn(lab, gated):
