@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from inference.errors import UserError
+from inference.formatting import plural
 from inference.measurement import Progress, Spread, Work, timed, within
 from inference.models.base import Model
 from inference.passages import prompt_of
@@ -198,7 +199,7 @@ def _time_sizes(
     prompt = prompt_of(SHORT_PROMPT, scorer.vocabulary.encode)
     batches = {}
     for rows in sizes:
-        yield Progress(0.0, f"ouvre {rows} textes à la fois")
+        yield Progress(0.0, f"ouvre {plural(rows, 'texte')} à la fois")
         with scorer.model_alone() as model:
             batches[rows] = open_rows(model, [prompt] * rows)
         with scorer.model_alone():
@@ -206,7 +207,7 @@ def _time_sizes(
     steps_s, reads_s = {rows: [] for rows in sizes}, {positions: [] for positions in READINGS}
     for round_ in range(rounds):
         for rows, batch in batches.items():
-            yield Progress(round_ / rounds, f"un token de plus pour {rows} textes, {round_ + 1} sur {rounds}")
+            yield Progress(round_ / rounds, f"un token de plus pour {plural(rows, 'texte')}, {round_ + 1} sur {rounds}")
             with scorer.model_alone():
                 steps_s[rows].append(timed(batch.step)[0])
         for positions in READINGS:
@@ -227,7 +228,7 @@ def _time_paged(scorer: PrefixCache, engine: Engine, first_number: int, rounds: 
         engine.add(Request(first_number + rows, 0.0, prompt, (SLOTS - rows + 1) * (rounds + 1)))
         seconds = []
         for round_ in range(rounds + 1):
-            yield Progress((rows - 1 + round_ / (rounds + 1)) / SLOTS, f"un token de plus pour {rows} textes, en continu")
+            yield Progress((rows - 1 + round_ / (rounds + 1)) / SLOTS, f"un token de plus pour {plural(rows, 'texte')}, en continu")
             with scorer.model_alone():
                 seconds.append(timed(engine.step)[0])
         sizes.append(BatchSize(rows, Spread.of(seconds[1:])))  # the first pass reads a prompt

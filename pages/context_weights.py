@@ -8,10 +8,11 @@ from inference.context_weights import measure
 from inference.errors import UserError
 from inference.escaping import markdown_text
 from inference.facts import BEFORE, END, LEANING, MIDDLE, NOTHING, REPEATED, START, STATED, VAGUE, WITHOUT, ask, read_facts
-from inference.formatting import french, mebibytes, percent, plural, scientific
+from inference.formatting import count, french, mebibytes, percent, plural, scientific
 from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, concrete, describe_model, score_answer, scorer_for
 
+MAX_PASSAGE = 1500
 LINKED = {"bind": "query-params", "persist_state": "session"}
 
 lab = open_lab("context_weights")
@@ -64,6 +65,8 @@ if result:
             facts=len(facts),
         )
     )
+    if result.median(BEFORE) > stated:
+        st.markdown(lab.text.part("citée", alone=median[BEFORE], stated=median[STATED]))
     st.markdown(
         lab.text.part(
             "vague",
@@ -93,29 +96,29 @@ if result:
     )
     st.markdown(lab.text.part("portée", facts=len(facts)))
 
-st.subheader("Votre passage", anchor=False)
-st.markdown(lab.text.part("le vôtre"))
-passage = st.text_area("Passage", example.stated, max_chars=1500, key="passage", **LINKED)
-question = st.text_input("Question", example.question, max_chars=200, key="question", **LINKED)
-with st.container(horizontal=True):
-    opening = st.text_input("Début de la réponse", example.opening, max_chars=200, key="debut", **LINKED)
-    answer = st.text_input("La bonne réponse", example.answer, max_chars=60, key="reponse", **LINKED)
-try:
-    ways = {"avec le passage": passage.strip(), "sans": ""}
-    asked = {
-        way: checked_question(scorer.vocabulary, scorer.info, ask(document, question.strip(), opening.strip()), answer)
-        for way, document in ways.items()
-    }
-    with st.spinner("Le modèle lit le passage…"):
-        own = {way: score_answer(scorer, *ids) for way, ids in asked.items()}
-except UserError as error:
-    st.error(markdown_text(french(str(error))))
-else:
-    chances = {way: percent(one.probability) for way, one in own.items()}
-    st.markdown(lab.text.part("votre réponse", without=chances["sans"], with_passage=chances["avec le passage"]))
-    chart(lab, "votre_passage", charts.tokens_figure(own, label), charts.tokens_table(own, label))
+    st.subheader("Votre passage", anchor=False)
+    st.markdown(lab.text.part("le vôtre"))
+    at_most = french(f"Passage ({count(MAX_PASSAGE)} caractères au plus)")
+    passage = st.text_area(at_most, example.stated, max_chars=MAX_PASSAGE, key="passage", **LINKED)
+    question = st.text_input("Question", example.question, max_chars=200, key="question", **LINKED)
+    with st.container(horizontal=True):
+        opening = st.text_input("Début de la réponse", example.opening, max_chars=200, key="debut", **LINKED)
+        answer = st.text_input("La bonne réponse", example.answer, max_chars=60, key="reponse", **LINKED)
+    try:
+        ways = {"avec le passage": passage.strip(), "sans": ""}
+        asked = {
+            way: checked_question(scorer.vocabulary, scorer.info, ask(document, question.strip(), opening.strip()), answer)
+            for way, document in ways.items()
+        }
+        with st.spinner("Le modèle lit le passage…"):
+            own = {way: score_answer(scorer, *ids) for way, ids in asked.items()}
+    except UserError as error:
+        st.error(markdown_text(french(str(error))))
+    else:
+        chances = {way: percent(one.probability) for way, one in own.items()}
+        st.markdown(lab.text.part("votre réponse", without=chances["sans"], with_passage=chances["avec le passage"]))
+        chart(lab, "votre_passage", charts.tokens_figure(own, label), charts.tokens_table(own, label))
 
-if result:
     st.subheader("Les poids, avant et après", anchor=False)
     memory = result.memory
     st.markdown(lab.text.part("empreintes", size=mebibytes(scorer.info.weights_bytes), passes=memory.passes))

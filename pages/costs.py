@@ -18,7 +18,7 @@ from inference.costs import (
     turn_cost,
 )
 from inference.escaping import markdown_text
-from inference.formatting import count, decimal, dollars, number, percent, plural
+from inference.formatting import count, decimal, dollars, french, number, percent, plural
 from pages.ui.lab import bet, chart, open_lab, sources, table, verdict
 from pages.ui.markup import ASSETS
 from pages.ui.resources import REAL, scorer_for
@@ -65,8 +65,10 @@ st.markdown(lab.text.part("conclusion", billed=count(billed), typed=count(BET_TU
 
 st.subheader("Vos tokens", anchor=False)
 st.markdown(lab.text.part("textes", model=markdown_text(scorer.info.name)))
-prompt = st.text_area("L’invite", PROMPT, max_chars=MAX_CHARACTERS, key="invite", bind="query-params", persist_state="session")
-answer = st.text_area("La réponse", ANSWER, max_chars=MAX_CHARACTERS, key="reponse_ecrite", bind="query-params", persist_state="session")
+at_most = french(f"{count(MAX_CHARACTERS)} caractères au plus")
+written = {"max_chars": MAX_CHARACTERS, "bind": "query-params", "persist_state": "session"}
+prompt = st.text_area(f"L’invite ({at_most})", PROMPT, key="invite", **written)
+answer = st.text_area(f"La réponse ({at_most})", ANSWER, key="reponse_ecrite", **written)
 prompt_tokens, answer_tokens = tokens_of(prompt), tokens_of(answer)
 st.markdown(lab.text.part("comptes", prompt=plural(prompt_tokens, "token"), answer=plural(answer_tokens, "token")))
 

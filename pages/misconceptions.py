@@ -68,8 +68,8 @@ if choice:
             verdict(choice, false)
             st.markdown(lab.text.part("zéro, même seul"))
         elif same.changes_in_batch:
-            verdict(choice, depends)
-            st.markdown(lab.text.part("zéro, dépend"))
+            verdict(choice, false)
+            st.markdown(lab.text.part("zéro, lot fautif"))
         else:
             st.info(lab.text.part("zéro, tient"))
         st.markdown(

@@ -2,6 +2,8 @@
 // to it and comes back as new data. While a slider moves, and only then, the distribution shown is computed here.
 
 const PLAY_INTERVAL_MS = 700;
+const LOCAL_LINK =
+  "Le lien est copié. Il ne s’ouvre que sur cet ordinateur : pour la classe, ouvrez d’abord cette page à l’adresse « Network URL » affichée au démarrage du serveur.";
 
 class Bench {
   constructor(root, data) {
@@ -147,7 +149,7 @@ class Bench {
       ...branches.map((branch, position) => button(branch, () => this.send("branch", { position }), { title: "Revenir à cette suite" })),
     );
     const { next, back, play, restart, undo: undoButton, redo: redoButton } = this.buttons;
-    for (const off of [next, play]) disable(off, Boolean(stop));
+    for (const off of [next, play, this.tour.play]) disable(off, Boolean(stop));
     for (const off of [back, restart]) disable(off, this.length === 0);
     disable(undoButton, !undo);
     disable(redoButton, !redo);
@@ -188,7 +190,8 @@ class Bench {
     const shown = isExact ? step.exact : sample(this.scores, this.settings, SHOWN);
     this.view.draw(shown, this.settings);
     this.root.dataset.from = isExact ? "python" : "browser";
-    setText(this.source, isExact ? "Valeurs exactes, calculées par Python sur tout le vocabulaire." : liveNote(this.scores));
+    const scores = this.data.illustrative ? "Chiffres de la fiche, traités comme ceux du modèle" : "Valeurs exactes";
+    setText(this.source, isExact ? `${scores}, calculées par Python sur tout le vocabulaire.` : liveNote(this.scores));
     this.tour.fill(shown, this.settings, this.promptLength);
   }
 
@@ -267,26 +270,29 @@ class Bench {
     if (!this.help.hidden) this.help.focus();
   }
 
-  query() {
+  // The address that restores this state. Whoever receives it has no projector.
+  link(isShared = false) {
     const query = new URLSearchParams(this.data.query);
     if (this.tour.position) query.set("visite", this.tour.position);
-    if (this.root.classList.contains("projector")) query.set("projecteur", "1");
+    if (this.root.classList.contains("projector") && !isShared) query.set("projecteur", "1");
     const text = query.toString();
-    return text ? `?${text}` : "";
+    return `${location.pathname}${text ? `?${text}` : ""}`;
   }
 
   updateAddress() {
-    if (this.isReady) history.replaceState(history.state, "", `${location.pathname}${this.query()}`);
+    if (this.isReady) history.replaceState(history.state, "", this.link());
   }
 
   // Browsers let a page write to the clipboard only over HTTPS or on the machine itself; elsewhere the address is shown, selected.
   async copyLink() {
+    const link = `${location.origin}${this.link(true)}`;
     try {
-      await navigator.clipboard.writeText(location.href);
-      setText(this.message, "Le lien est copié.");
+      await navigator.clipboard.writeText(link);
+      setText(this.message, french(isThisMachine() ? LOCAL_LINK : "Le lien est copié."));
     } catch {
+      setText(this.message, french("Copiez cette adresse (Ctrl + C) :"));
       this.address.hidden = false;
-      this.address.value = location.href;
+      this.address.value = link;
       this.address.focus();
       this.address.select();
     }
@@ -311,6 +317,11 @@ class Bench {
     removeEventListener("bench-scores", this.onScores);
     NARROW_SCREEN.removeEventListener("change", this.onNarrow);
   }
+}
+
+// What is copied there opens nowhere else.
+function isThisMachine() {
+  return ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
 }
 
 // The share is the bound that tests/browser/test_sampler.py holds the sampler to.

@@ -77,7 +77,7 @@ def measured(
     """
     key = (lab.name, settings)
     if _laboratory().under_way(key, session.visitor()):
-        _follow(key)
+        _follow(lab, key)
         return None
     kept = _laboratory().latest(key)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -118,19 +118,19 @@ def _start(key: Hashable, work: Callable[[], Work]) -> None:
 
 
 @st.fragment(run_every=REFRESH_S)
-def _follow(key: Hashable) -> None:
+def _follow(lab: Lab, key: Hashable) -> None:
     """The measurement under way: its progress and a way out. Once it has ended the whole page is drawn again."""
     measurement = _laboratory().under_way(key, session.visitor())
     if measurement is None:
         st.rerun()
     if measurement.state == "failed":
         st.error(markdown_text(french(measurement.error)))
-        st.button("Continuer", on_click=measurement.give_up, args=(session.visitor(),))
+        st.button("Continuer", on_click=measurement.give_up, args=(session.visitor(),), key=lab.key("continue"))
         return
     progress = measurement.progress
     st.progress(min(1.0, progress.fraction), french(f"Mesure en cours : {progress.doing}…"))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Arrêter la mesure", on_click=_stop, args=(measurement,))
+        st.button("Arrêter la mesure", on_click=_stop, args=(measurement,), key=lab.key("stop"))
         others = len(measurement.wanted_by) - 1
         if others > 0:
             whose, whom = ("Un autre visiteur suit", "lui") if others == 1 else (f"{others} autres visiteurs suivent", "eux")

@@ -401,8 +401,17 @@ def test_the_link_is_copied(page):
     open_page(page)
     write(page, 1)
     page.get_by_role("button", name="Copier le lien").click()
-    expect(page.get_by_text("Le lien est copié.")).to_be_visible()
+    expect(page.get_by_text("Le lien est copié. Il ne s’ouvre que sur cet ordinateur")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_the_link_copied_leaves_the_projector_to_whoever_has_one(page):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(page, "?projecteur=1")
+    page.get_by_role("button", name="Copier le lien").click()
+    expect(page.get_by_text("Le lien est copié.")).to_be_visible()
+    assert "projecteur=1" in page.url
+    assert page.evaluate("navigator.clipboard.readText()") == re.sub("[?&]projecteur=1", "", page.url)
 
 
 @pytest.mark.parametrize(
