@@ -31,9 +31,9 @@ from inference.serving import (
 )
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
-READINGS = (2, 4, 16, 64, 256)
+READINGS = (2, 4, 16, 64, 192)
 ROUNDS = 5
-SHORT_PROMPT = 4
+SHORT_PROMPT = 2
 PAGED_PROMPT = 32
 SLOTS = 4
 REQUESTS = 12

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-PROMPT_TOKENS = (8, 16, 32, 64)
+PROMPT_TOKENS = (8, 16, 32, 48)
 OUTPUT_TOKENS = (6, 8, 12, 32)
 
 

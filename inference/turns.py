@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 COURTESY_S = 0.3
 """How long measurements rest once a visitor has asked for something: what a page takes to be computed, sent and drawn."""
-PATIENCE_S = 2.0
+PATIENCE_S = 1.0
 """How long one pass of a measurement waits for visitors at most: a class that never stops slows a measurement, and does not end it."""
 
 

@@ -28,7 +28,12 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
 scorer = scorer_for(source)
 show_bench(scorer, source)
 if scorer.info.is_illustrative:
-    st.caption(french("Illustratif : ces chiffres ont été écrits à la main, choisis pour être lisibles ; aucun modèle ne les a calculés."))
+    st.caption(
+        french(
+            "Illustratif : ces chiffres ont été écrits à la main, choisis pour être lisibles ; aucun modèle ne les a calculés. La fiche "
+            "« Inférence » est le cours dont cette application est née : elle en vérifie les phrases, une à une, sur un vrai modèle."
+        )
+    )
 else:
     weights = "poids quantifiés (Q4_K_M), calculs en float32" if is_default_model(scorer) else scorer.info.dtype
     st.caption(f"{french('Modèle :')} {markdown_text(scorer.info.name)}, {weights}, sur cette machine.")

@@ -342,7 +342,7 @@ function sameSettings(a, b) {
 }
 
 function helpPanel() {
-  const entry = ([keys, what]) => [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what)];
+  const entry = ([keys, what]) => [el("dt", {}, el("kbd", {}, keys)), el("dd", {}, french(what))];
   return el(
     "section",
     { class: "help", "aria-label": "Aide", tabindex: "-1", hidden: true },

@@ -12,6 +12,9 @@ MEASURED = "#2f6fde"
 """What was measured, beside the greys of what is only computed."""
 CUT = "rgba(122, 133, 153, 0.35)"
 
+_LEGIBLE = {"constraintext": "none", "textangle": 0}
+"""Plotly would shrink or turn the text of a bar that has little room."""
+
 
 def figure(data: list[dict], layout: dict) -> go.Figure:
     """A figure without Plotly's default template, which costs more to build than the figure; Streamlit's theme colours it."""
@@ -28,7 +31,7 @@ def figure(data: list[dict], layout: dict) -> go.Figure:
     }
     merged = base | layout
     merged["yaxis"] = {"automargin": True} | merged["yaxis"]
-    return go.Figure(data=data, layout=merged)
+    return go.Figure(data=[_LEGIBLE | trace if trace["type"] == "bar" else trace for trace in data], layout=merged)
 
 
 def token_bars(table: pd.DataFrame, colours: dict[str, str], row_height: int, xaxis: dict) -> go.Figure:

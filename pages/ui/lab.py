@@ -15,6 +15,7 @@ from inference.lab_text import LabText, read_lab
 from inference.machine import describe_machine
 from inference.measurement import Laboratory, Measurement, Spread, Work
 from pages.ui import session
+from pages.ui.figures import CHART_BUTTONS, french_decimals
 from pages.ui.frame import require_frame
 
 REFRESH_S = 0.5
@@ -22,7 +23,6 @@ UNSTEADY = (
     "La machine était occupée à autre chose pendant la mesure : le même travail y a pris du simple au double, ou pire. "
     "Ne concluez rien de ces temps ; mesurez de nouveau au calme."
 )
-CHART_BUTTONS = {"modeBarButtons": [["toImage"]], "displaylogo": False}
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def bet(lab: Lab) -> str | None:
     """What the visitor bets the measurement will say; None until they have, and nothing is shown before."""
     with st.container(border=True):
         choice = st.radio(
-            f"**Votre pari.** {lab.text.part('pari')}",
+            f"Votre pari. {lab.text.part('pari')}",
             lab.text.choices(),
             index=None,
             key=lab.key("pari"),
             persist_state="session",
         )
         if choice is None:
-            st.caption(french("Choisissez d’abord : la mesure vient après."))
+            st.caption(french("Choisissez d’abord : la réponse vient après."))
     return choice
 
 
@@ -166,8 +166,7 @@ def chart(lab: Lab, name: str, figure: go.Figure, frame: pd.DataFrame) -> None:
 
 def table(lab: Lab, name: str, frame: pd.DataFrame) -> None:
     """A table and its file."""
-    decimals = {column: st.column_config.NumberColumn(format="localized") for column in frame.select_dtypes("float")}
-    st.dataframe(frame, hide_index=True, column_config=decimals)
+    st.dataframe(frame, hide_index=True, column_config=french_decimals(frame))
     st.download_button(
         "Télécharger (CSV)",
         _csv(frame),  # ready beforehand: made on demand, it would be lost if the page ran again meanwhile

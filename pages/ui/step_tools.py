@@ -15,6 +15,7 @@ from inference.prefix_cache import PrefixCache
 from inference.records import StepTrace
 from inference.sentence import forced, next_step
 from pages.ui import session
+from pages.ui.figures import CHART_BUTTONS, french_decimals
 
 CODE_CAPTION = (
     "Le programme transformers équivalent, du texte de départ à l’arrêt, sans token forcé. Avec les poids d’origine d’un modèle embarqué "
@@ -23,7 +24,6 @@ CODE_CAPTION = (
 ENDED = french("Rien à tirer après cet arrêt : revenez en arrière pour revoir une distribution.")
 TABLE_ROWS = 30
 CHART_ROWS = 15
-CHART_BUTTONS = {"modeBarButtons": [["toImage"]], "displaylogo": False}
 SEARCH_SHOWN = 40
 
 
@@ -76,7 +76,8 @@ def exports(scorer: PrefixCache, source: str, trace: StepTrace | None) -> None:
             st.caption(ENDED)
         else:
             rows = candidate_rows(trace, scorer.vocabulary, TABLE_ROWS)
-            st.dataframe(candidates_table(rows, trace.params.is_greedy), hide_index=True, height=280)
+            table = candidates_table(rows, trace.params.is_greedy)
+            st.dataframe(table, hide_index=True, height=280, column_config=french_decimals(table))
             st.plotly_chart(candidates_figure(rows[:CHART_ROWS]), key=f"bars_{source}", config=CHART_BUTTONS)
             st.download_button("Cette étape, tout le vocabulaire (CSV)", step_csv, "etape.csv", "text/csv", on_click="ignore")
         st.download_button("Le texte et ses étapes (JSON)", text_json, "texte.json", "application/json", on_click="ignore")
