@@ -53,9 +53,9 @@ if result:
             int8_changes=percent(1 - by_name["int8"].top1_agreement),
         )
     )
-    if largest.load_s is not None and smallest.load_s is not None:
-        load = {"largest_load": milliseconds(largest.load_s), "smallest_load": milliseconds(smallest.load_s)}
-        st.markdown(lab.text.part("chargement", reference=reference, smallest=smallest.name, **load))
+    loads = [one.load_s and milliseconds(one.load_s) for one in (largest, smallest)]
+    if all(loads):
+        st.markdown(lab.text.part("chargement", reference=reference, smallest=smallest.name, largest_load=loads[0], smallest_load=loads[1]))
     chart(lab, "cout", charts.cost_figure(result), charts.precisions_table(result))
     st.markdown(lab.text.part("comment"))
     if is_default_model(scorer):
