@@ -80,8 +80,9 @@ def timed(function: Callable[[], Result]) -> tuple[float, Result]:
 class Measurement:
     """One measurement, seen by every visitor who asked for it.
 
-    state  "waiting" for its turn, "running", "done", "cancelled" or "failed".
-    error  a French sentence when it failed.
+    state    "waiting" for its turn, "running", "done", "cancelled" or "failed".
+    error    a French sentence when it failed.
+    began_s  when its turn came, by `time.monotonic`.
     """
 
     key: Hashable
@@ -90,6 +91,7 @@ class Measurement:
     progress: Progress = Progress(0.0, "attend son tour")
     result: Any = None
     error: str = ""
+    began_s: float | None = None
     ended: datetime | None = None
     duration_s: float = 0.0
     finished: threading.Event = field(default_factory=threading.Event)
@@ -102,7 +104,7 @@ class Measurement:
         """Do the work, when its turn comes. Returns the state it ends in; whoever keeps the measurement then sets it."""
         try:
             with turn:
-                self.state = "running"
+                self.state, self.began_s = "running", time.monotonic()
                 self.duration_s, is_complete = timed(lambda: self._follow(work))
             return "done" if is_complete else "cancelled"
         except UserError as error:

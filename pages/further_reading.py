@@ -11,7 +11,12 @@ LANGUAGES = {"fr": "en français", "en": "en anglais"}
 require_frame()
 with st.container(key="lab"):
     st.title("Pour aller plus loin", anchor=False)
-st.markdown(french("Ce que chaque lecture montre, dans nos mots, et la page qui le rejoue ici. Les adresses demandent un accès au réseau."))
+st.markdown(
+    french(
+        "Ce que chaque lecture montre, dans nos mots, et la page qui le rejoue ici. « La fiche » est le cours « Inférence » dont cette "
+        "application est née ; « les documents », les deux définitions qui l’accompagnaient. Les adresses demandent un accès au réseau."
+    )
+)
 for section, readings in read_readings().items():
     st.subheader(section, anchor=False)
     for reading in readings:

@@ -36,7 +36,7 @@ if choice:
     )
     settings = f"{describe_model(scorer)}, T = {decimal(temperature)}"
     work = partial(measure, scorer, temperature, concrete("draft").open_draft)
-    result = measured(lab, settings, work, lasts="une minute", timings=lambda result: result.spreads)
+    result = measured(lab, settings, work, lasts="une à deux minutes", timings=lambda result: result.spreads)
 
 
 def token(token_id: int) -> str:

@@ -198,7 +198,7 @@ def _marks(kind: str, candidates: Sequence[Candidate], places: Places, label: La
         "y": [places[one.path.token_ids][1] for one in candidates],
         "marker": LOOKS[kind]["marker"],
         "text": [weight.format(html_text(_short(label(one.path.token_ids[-1])))) for one in candidates],
-        "textposition": "middle right",
+        "textposition": "middle right" if kind == LEFT_OUT else "top right",  # above the branches that go on from there
         "textfont": {"size": 12},
         "cliponaxis": False,
         "customdata": [_told(one, text_of) for one in candidates],

@@ -1,5 +1,6 @@
 """What every lab page is made of: a bet, a measurement others can watch, a conclusion, and the table behind each chart."""
 
+import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,8 @@ def _follow(lab: Lab, key: Hashable) -> None:
         st.button("Continuer", on_click=measurement.give_up, args=(session.visitor(),), key=lab.key("continue"))
         return
     progress = measurement.progress
-    st.progress(min(1.0, progress.fraction), french(f"Mesure en cours : {progress.doing}…"))
+    since = "" if measurement.began_s is None else f" depuis {number(time.monotonic() - measurement.began_s, 0)} s"
+    st.progress(min(1.0, progress.fraction), french(f"Mesure en cours{since} : {progress.doing}…"))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Arrêter la mesure", on_click=_stop, args=(measurement,), key=lab.key("stop"))
         others = len(measurement.wanted_by) - 1
