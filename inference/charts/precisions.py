@@ -82,23 +82,24 @@ def speed_figure(precisions: tuple[Precision, ...]) -> go.Figure:
         data=[
             {
                 "type": "bar",
+                "orientation": "h",
                 "name": name,
-                "x": names,
-                "y": [value * 1e3 for value in seconds],
+                "y": names,
+                "x": [value * 1e3 for value in seconds],
                 "marker": {"color": colour},
                 "text": [milliseconds(value) for value in seconds],
                 "textposition": "outside",
                 "cliponaxis": False,
-                "hovertemplate": "%{x} : %{text}",
+                "hovertemplate": "%{y} : %{text}",
             }
             for name, (seconds, colour) in bars.items()
         ],
         layout={
-            "height": 320,
+            "height": 46 * len(names) + 90,
             "barmode": "group",
-            "yaxis": {"title": {"text": "ms par token"}, "fixedrange": True},
-            "xaxis": {"fixedrange": True},
-            "legend": {"orientation": "h", "y": 1.05, "yanchor": "bottom"},
+            "xaxis": {"title": {"text": "ms par token"}, "fixedrange": True},
+            "yaxis": {"type": "category", "autorange": "reversed", "fixedrange": True},
+            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "traceorder": "normal"},
         },
     )
 
