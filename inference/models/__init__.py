@@ -8,7 +8,7 @@ from inference.models.conversion import Report
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 """Read by torch's threads when it is loaded: those that wait for each other sleep. By default they spin, and where the server and a
-browser want the same cores a decode then takes ten times as long (see `benchmarks/sharing.py`)."""
+browser want the same cores a decode then takes two to ten times as long (see `benchmarks/sharing.py`)."""
 
 
 def open_model(report: Report) -> Model:

@@ -443,7 +443,7 @@ def test_verified_tokens_score_as_if_read_one_by_one(reader):
 
 
 def test_threads_that_wait_for_each_other_sleep():
-    """Torch's own library says so when it is loaded. Spinning, they are ten times slower where the cores are shared."""
+    """Torch's own library says so when it is loaded. Spinning, they are several times slower where the cores are shared."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
     run = subprocess.run(
         [sys.executable, "-c", "import inference.models.hf"],
