@@ -246,5 +246,6 @@ def test_each_misconception_is_bet_on_and_measured(page):
         page.get_by_role("button", name="Mesurer", exact=True).click()
         expect(page.get_by_text("Mesuré le")).to_have_count(position + 1, timeout=120_000)
         wait_for_rest(page)
-    expect(page.get_by_text(french("Pari gagné : fausse."))).to_have_count(2)  # the weights and the words; the third depends on the machine
+    won = page.get_by_text(french("Pari gagné : fausse.")).count()
+    assert won in (2, 3), "the weights and the words; whether a near-tie flips in a batch depends on the machine"
     expect(page.get_by_role("link", name="Température zéro")).to_be_visible()
