@@ -1,7 +1,9 @@
-"""Five seconds of dragging the temperature, in a real browser on the real model, against the same drag on a plain `st.slider` app.
+"""Five seconds of dragging the temperature, in a real browser on the real model, against the same drag on a plain `st.slider` app and on
+a bare page.
 
-Counted: frames whose visible change differs from the frame before, the time from an input event to the numbers in the document and to
-the next painted frame, and the messages the browser sends to the server meanwhile. The plain app shows as many rows of as many logits
+Counted: frames whose visible change differs from the frame before, the time from an input event to the numbers in the document and, by
+the browser's own trace, to the frame on the screen, and the messages the browser sends to the server meanwhile. The bare page is one
+slider and one number, without a server: what this machine's browser takes at least. The plain app shows as many rows of as many logits
 with Streamlit's own slider and table; it answers when the slider is let go, so one drag is one change.
 
 With `--pages 30`, as many other pages are open in the same browser, and each in turn moves its own handle by a key and waits for
@@ -46,24 +48,23 @@ WATCH = """(selector) => {
     const inside = [...root.querySelectorAll("*")].filter((element) => element.shadowRoot);
     return root.querySelector(selector) ?? inside.map((element) => find(element.shadowRoot)).find(Boolean);
   };
-  const state = (window.drag = { changes: 0, drawn: [], painted: [] });
+  const state = (window.drag = { changes: 0, drawn: [] });
   let seen = find(document);
   let text = seen.textContent;
-  let inputs = [];
-  const painted = (moved) => state.painted.push(...moved.map((input) => performance.now() - input));
-  addEventListener("input", (event) => inputs.push(event.timeStamp), { capture: true });
   addEventListener("input", (event) => state.drawn.push(performance.now() - event.timeStamp));
   const frame = () => {
     if (!seen.isConnected) seen = find(document) ?? seen;
     if (seen.textContent !== text) state.changes += 1;
     text = seen.textContent;
-    const moved = inputs.splice(0);
-    if (moved.length) scheduler.postTask(() => painted(moved), { priority: "user-blocking" });
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
 }"""
-"""Counts frames that show something new; an urgent task posted in a frame runs once that frame has been painted."""
+"""Counts frames that show something new."""
+
+BARE = """<input type="range" min="0" max="2" step="0.01" style="width: 800px"><p>1</p><script>
+document.querySelector("input").oninput = (event) => { document.querySelector("p").textContent = event.target.value; };
+</script>"""
 
 
 async def drag(page: Page, box: dict, seconds: float) -> None:
@@ -84,6 +85,36 @@ async def drag(page: Page, box: dict, seconds: float) -> None:
         await asyncio.sleep(max(0.0, start + len(moves) / MOVES_PER_S - time.perf_counter()))
     await asyncio.gather(*moves)
     await page.mouse.up()
+
+
+async def trace_drag(page: Page, box: dict, seconds: float) -> tuple[list[float], float]:
+    """Drag. Milliseconds from each move to the frame that shows it on the screen, moves that shared a frame included; and the moment the
+    handle was let go of."""
+    tracing = await page.context.browser.new_browser_cdp_session()
+    events, complete = [], asyncio.Event()
+    tracing.on("Tracing.dataCollected", lambda message: events.extend(message["value"]))
+    tracing.on("Tracing.tracingComplete", lambda _: complete.set())
+    await tracing.send("Tracing.start", {"traceConfig": {"includedCategories": ["cc", "benchmark", "input"], "excludedCategories": ["*"]}})
+    await drag(page, box, seconds)
+    released = time.perf_counter()
+    await tracing.send("Tracing.end")
+    await complete.wait()
+    began, latencies = {}, []
+    for event in sorted((event for event in events if event["name"] == "EventLatency"), key=lambda event: event["ts"]):
+        key = event["pid"], str(event.get("id") or event.get("id2"))
+        if event["ph"] == "b":
+            began[key] = event
+        elif (start := began.pop(key, None)) and start["args"].get("event_latency", {}).get("event_type") == "MOUSE_DRAGGED":
+            latencies.append((event["ts"] - start["ts"]) / 1000)
+    return latencies, released
+
+
+async def measure_bare(browser: Browser, seconds: float) -> str:
+    page = await browser.new_page(viewport={"width": 1440, "height": 900})
+    await page.set_content(BARE)
+    latencies, _ = await trace_drag(page, await page.locator("input").bounding_box(), seconds)
+    await page.close()
+    return f"input to screen {spread(latencies)}"
 
 
 async def open_bench(browser: Browser, sent: list[float]) -> Page:
@@ -120,8 +151,7 @@ async def measure_bench(browser: Browser, seconds: float, others: list[Page]) ->
     before = len(sent)
     settling = asyncio.create_task(settle_in_turn(others)) if others else None
     start = time.perf_counter()
-    await drag(page, box, seconds)
-    released = time.perf_counter()
+    latencies, released = await trace_drag(page, box, seconds)
     if settling:
         settling.cancel()
     result = await page.evaluate("window.drag")
@@ -130,7 +160,7 @@ async def measure_bench(browser: Browser, seconds: float, others: list[Page]) ->
     await page.close()
     text = (
         f"{result['changes'] / (released - start):.1f} visible changes/s, input to numbers {spread(result['drawn'])}, "
-        f"to painted {spread(result['painted'])}, {during} messages sent during the drag"
+        f"to screen {spread(latencies)}, {during} messages sent during the drag"
     )
     if settling:
         text += f"; the {len(others)} others wait {spread(await settling)} for Python"
@@ -165,6 +195,7 @@ async def measure(seconds: float, rounds: int, pages: int) -> None:
         for _ in range(rounds):
             print("bench:", await measure_bench(browser, seconds, others))
             print("st.slider:", await measure_plain(browser, seconds))
+            print("bare page:", await measure_bare(browser, seconds))
         await browser.close()
 
 
