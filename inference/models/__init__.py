@@ -6,9 +6,10 @@ from inference.errors import UserError
 from inference.models.base import Model
 from inference.models.conversion import Report
 
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-"""Read by torch's threads when it is loaded: those that wait for each other sleep. By default they spin, and where the server and a
-browser want the same cores a decode then takes two to ten times as long (see `benchmarks/sharing.py`)."""
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+"""How long torch's threads turn idle before they sleep, when they wait for each other; read when its OpenMP (GNU's) is loaded. By itself
+it is thirty times longer: where the server and a browser want the same cores, a decode then takes two to ten times as long. Shorter still,
+and a decode loses a tenth on a machine that does nothing else (see `benchmarks/sharing.py`)."""
 
 
 def open_model(report: Report) -> Model:
