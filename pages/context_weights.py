@@ -65,8 +65,11 @@ if result:
             facts=len(facts),
         )
     )
-    if result.median(BEFORE) > stated:
-        st.markdown(lab.text.part("citée", alone=median[BEFORE], stated=median[STATED]))
+    if result.median(LEANING) > stated:
+        st.markdown(lab.text.part("ensemble", leaning=median[LEANING], stated=median[STATED]))
+    alone, said = (answers[document].probability for document in (BEFORE, STATED))
+    if alone > said:
+        st.markdown(lab.text.part("reprise", alone=percent(alone), stated=percent(said)))
     st.markdown(
         lab.text.part(
             "vague",

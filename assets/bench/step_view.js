@@ -269,7 +269,7 @@ function cardLines(row, step, settings) {
   const gap = before(row) - before(favourite);
   const lines = [["logit", logitText(row.logit)]];
   if (isPenalised) lines.push(["déjà dans le texte", `pénalité ${decimal(settings.repetition_penalty)} → ${number(penalised, 2)}`]);
-  const divided = ["÷ température", `${number(penalised, 2)} ÷ ${temperature} = ${logitText(row.scaled)}`];
+  const divided = ["÷ température", `${number(penalised, 4)} ÷ ${temperature} = ${logitText(row.scaled)}`];
   const softmax = [
     "softmax",
     `e^(${logitText(before(row))} − ${logitText(before(favourite))}) ÷ Σ ≈ ${significant(Math.exp(gap))} ÷ ${number(1 / favourite.uncut, 2)} = ${percent(row.uncut)}`,
