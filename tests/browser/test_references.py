@@ -31,8 +31,8 @@ def test_costs_follow_the_texts_and_the_prices(page):
     open_lab(page, "costs")
     make_bet(page, "costs", 2)
     expect(page.get_by_text(french("Pari gagné : près de 50 000."))).to_be_visible(timeout=60_000)
-    fill(page, "L’invite", "Le chat dort sur le")
-    fill(page, "La réponse", HOSTILE)
+    fill(page, french("L’invite (4 000 caractères au plus)"), "Le chat dort sur le")
+    fill(page, french("La réponse (4 000 caractères au plus)"), HOSTILE)
     expect(page.get_by_text("L’invite fait")).to_contain_text("5 tokens")
     expect(page.get_by_text("GPT-4o, 1er octobre 2024")).to_contain_text("d’après OpenAI")
     fill(page, "Entrée", "1000")
@@ -43,7 +43,7 @@ def test_costs_follow_the_texts_and_the_prices(page):
     assert float(table["cumul sans cache ($)"][-1]) == pytest.approx(
         sum(int(table[f"entrée {part} (tokens)"][turn]) for part in ("relue", "nouvelle") for turn in range(20))
     )
-    fill(page, "La réponse", "")
+    fill(page, french("La réponse (4 000 caractères au plus)"), "")
     expect(page.get_by_text("Une réponse vide")).to_be_visible()
 
 
