@@ -16,19 +16,16 @@ from inference.serving import (
     OUTPUT_TOKENS,
     PROMPT_TOKENS,
     Engine,
-    ImaginedContinuous,
-    ImaginedRows,
     Pass,
-    PassCost,
     Request,
     Rows,
     Served,
     Service,
     StaticBatches,
     draw_requests,
-    predict,
     serve,
 )
+from inference.serving_cost import ImaginedContinuous, ImaginedRows, PassCost, predict
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 READINGS = (2, 4, 16, 64, 192)

@@ -7,22 +7,11 @@ from itertools import accumulate
 from inference.conversation import write
 from inference.escaping import markdown_text
 from inference.measurement import Progress, Spread, Work, within
+from inference.near_ties import CHECKED, NearTie, find_near_ties, read_sentences
 from inference.precisions import ReadableModel
 from inference.prefix_cache import PrefixCache
-from inference.temperature_zero import (
-    AGAIN,
-    ALONE,
-    BATCH,
-    CHECKED,
-    PROMPT,
-    SERVED,
-    Arithmetic,
-    Comparison,
-    NearTie,
-    find_near_ties,
-    read_sentences,
-    routes_of,
-)
+from inference.routes import AGAIN, ALONE, BATCH, Arithmetic, routes_of
+from inference.temperature_zero import PROMPT, SERVED, Comparison
 
 STORY = "Il était une fois"
 WRITTEN = 24

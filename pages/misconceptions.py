@@ -12,7 +12,8 @@ from inference.escaping import markdown_text
 from inference.facts import read_facts
 from inference.formatting import count, mebibytes, milliseconds, percent, plural, scientific, tiny
 from inference.misconceptions import STORY, WRITTEN, measure_same_question, measure_streaming
-from inference.temperature_zero import BATCHES, PROMPT, SERVED
+from inference.routes import BATCHES
+from inference.temperature_zero import PROMPT, SERVED
 from pages.ui.frame import link_to
 from pages.ui.lab import Lab, bet, chart, measured, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for

@@ -5,7 +5,8 @@ import streamlit as st
 from inference.charts import temperature_zero as charts
 from inference.escaping import markdown_text
 from inference.formatting import count, plural, tiny
-from inference.temperature_zero import AGAIN, ALONE, BATCH, BATCHES, PROMPT, SERVED, measure
+from inference.routes import AGAIN, ALONE, BATCH, BATCHES
+from inference.temperature_zero import PROMPT, SERVED, measure
 from pages.ui.lab import bet, chart, measured, open_lab, sources, table, verdict
 from pages.ui.resources import REAL, concrete, describe_model, scorer_for
 

@@ -2,6 +2,8 @@
 // to it and comes back as new data. While a slider moves, and only then, the distribution shown is computed here.
 
 const PLAY_INTERVAL_MS = 700;
+const EXACT = "Valeurs exactes, calculées par Python sur tout le vocabulaire.";
+const EXACT_FROM_SHEET = "Chiffres écrits à la main ; le reste est calculé par Python, comme pour le modèle.";
 const LOCAL_LINK =
   "Le lien est copié. Il ne s’ouvre que sur cet ordinateur : pour la classe, ouvrez d’abord cette page à l’adresse « Network URL » affichée au démarrage du serveur.";
 
@@ -190,8 +192,7 @@ class Bench {
     const shown = isExact ? step.exact : sample(this.scores, this.settings, SHOWN);
     this.view.draw(shown, this.settings);
     this.root.dataset.from = isExact ? "python" : "browser";
-    const scores = this.data.illustrative ? "Chiffres de la fiche, traités comme ceux du modèle" : "Valeurs exactes";
-    setText(this.source, isExact ? `${scores}, calculées par Python sur tout le vocabulaire.` : liveNote(this.scores));
+    setText(this.source, isExact ? french(this.data.illustrative ? EXACT_FROM_SHEET : EXACT) : liveNote(this.scores));
     this.tour.fill(shown, this.settings, this.promptLength);
   }
 

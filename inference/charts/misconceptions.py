@@ -9,7 +9,8 @@ from inference.charts.style import MEASURED, NEUTRAL, figure
 from inference.escaping import html_text
 from inference.formatting import milliseconds
 from inference.misconceptions import Streaming
-from inference.temperature_zero import ALONE, BATCH, NearTie
+from inference.near_ties import NearTie
+from inference.routes import ALONE, BATCH
 
 Label = Callable[[int], str]
 

@@ -12,8 +12,10 @@ import plotly.graph_objects as go
 from inference.charts.style import CHOSEN, MEASURED, NEUTRAL, figure
 from inference.escaping import html_text
 from inference.formatting import count, number, percent, plural, tiny
+from inference.near_ties import NearTie
+from inference.routes import AGAIN, ALONE
 from inference.summation import Sums
-from inference.temperature_zero import AGAIN, ALONE, EDGES, Comparison, Fork, NearTie
+from inference.temperature_zero import EDGES, Comparison, Fork
 
 MILLIONTH = 1e-6
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")

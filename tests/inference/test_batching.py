@@ -13,18 +13,8 @@ from inference.batching import READINGS, REQUESTS, SLOTS, Alone, Batching, Batch
 from inference.errors import UserError
 from inference.measurement import Spread
 from inference.prefix_cache import PrefixCache
-from inference.serving import (
-    OUTPUT_TOKENS,
-    PROMPT_TOKENS,
-    ImaginedContinuous,
-    ImaginedRows,
-    PassCost,
-    Request,
-    Served,
-    Service,
-    StaticBatches,
-    predict,
-)
+from inference.serving import Request, Served, Service, StaticBatches
+from inference.serving_cost import ImaginedContinuous, ImaginedRows, PassCost, predict
 from tests.conftest import answers, follow
 
 SIZES, ROUNDS, COUNT = (1, 2, 4), 2, 5
@@ -177,7 +167,7 @@ def test_an_engine_that_fails_is_closed_and_the_model_freed(tiny):
 def test_the_engine_has_room_for_the_longest_request(tiny):
     Engine.opened.clear()
     follow(work(PrefixCache(tiny)))
-    assert [engine.asked for engine in Engine.opened] == [(SLOTS, max(PROMPT_TOKENS) + max(OUTPUT_TOKENS))]
+    assert [engine.asked for engine in Engine.opened] == [(SLOTS, 48 + 32)]
 
 
 def test_a_context_too_short_is_said(tiny, monkeypatch):

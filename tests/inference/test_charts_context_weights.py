@@ -11,7 +11,8 @@ from inference.context_weights import ContextWeights
 from inference.conversation import Memory, Turn
 from inference.facts import read_facts
 from inference.misconceptions import Streaming
-from inference.temperature_zero import ALONE, BATCH, NearTie
+from inference.near_ties import NearTie
+from inference.routes import ALONE, BATCH
 
 
 def answer(*probs: float, favourite: int = 0) -> Answer:

@@ -8,8 +8,10 @@ import pytest
 
 from inference.charts import temperature_zero as charts
 from inference.formatting import tiny
+from inference.near_ties import NearTie
+from inference.routes import ALONE, BATCH
 from inference.summation import Sums
-from inference.temperature_zero import ALONE, BATCH, EDGES, Comparison, Fork, NearTie
+from inference.temperature_zero import EDGES, Comparison, Fork
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 LOGITS = np.array([5, 4, 3, 2], np.float32)

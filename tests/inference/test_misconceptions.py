@@ -10,8 +10,10 @@ from inference.charts.misconceptions import streaming_figure
 from inference.conversation import write
 from inference.measurement import Spread
 from inference.misconceptions import STORY, SameQuestion, Streaming, measure_same_question, measure_streaming
+from inference.near_ties import NearTie, read_sentences
 from inference.prefix_cache import PrefixCache
-from inference.temperature_zero import AGAIN, ALONE, BATCH, PROMPT, SERVED, Comparison, NearTie, read_sentences
+from inference.routes import AGAIN, ALONE, BATCH
+from inference.temperature_zero import PROMPT, SERVED, Comparison
 from tests.conftest import answers, follow
 
 CHECKED = 4

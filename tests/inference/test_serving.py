@@ -11,20 +11,17 @@ from inference.serving import (
     PROMPT_TOKENS,
     Allotment,
     Bar,
-    ImaginedContinuous,
-    ImaginedRows,
     Pass,
-    PassCost,
     Request,
     Service,
     StaticBatches,
     Step,
     draw_requests,
     percentile,
-    predict,
     serve,
     timeline,
 )
+from inference.serving_cost import ImaginedContinuous, ImaginedRows, PassCost, predict
 
 SLOTS = 4
 

@@ -10,28 +10,13 @@ import pytest
 from inference.errors import UserError
 from inference.lab_text import read_lab
 from inference.models.base import Forward, ModelInfo, State, checked_ids
+from inference.near_ties import CHECKED, NearTie, find_near_ties, read_sentences
 from inference.passages import read_passages
 from inference.prefix_cache import PrefixCache
 from inference.records import Scores
+from inference.routes import AGAIN, ALONE, BATCH, BATCHES, CACHE, routes_of
 from inference.summation import Sums, in_order, pairwise
-from inference.temperature_zero import (
-    AGAIN,
-    ALONE,
-    BATCH,
-    BATCHES,
-    CACHE,
-    CHECKED,
-    EDGES,
-    PASSAGE_TOKENS,
-    PROMPT,
-    WRITTEN,
-    Comparison,
-    NearTie,
-    find_near_ties,
-    measure,
-    read_sentences,
-    routes_of,
-)
+from inference.temperature_zero import EDGES, PASSAGE_TOKENS, PROMPT, WRITTEN, Comparison, measure
 from inference.tokens import Vocabulary
 from tests.conftest import answers, follow
 

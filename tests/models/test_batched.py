@@ -6,7 +6,7 @@ import torch
 
 from inference.errors import UserError
 from inference.models import batched
-from inference.temperature_zero import ALONE, CachedRoute, routes_of
+from inference.routes import ALONE, CachedRoute, routes_of
 from tests.conftest import PROMPT
 
 TEXT = (7, 40, 41, 60, 9, 3)
